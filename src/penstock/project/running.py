@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -34,6 +35,8 @@ class RunSettings:
         new_catalog: Create a catalog beside the files of a lake that has lost its own.
         wait: Wait for slices that another run is building.
         notifies: Notify those whom the project's settings name.
+        run_id: The id of the run; None for a new one.
+        cancelled: Stops the run when another thread sets it.
     """
 
     jobs: int | None = None
@@ -41,6 +44,8 @@ class RunSettings:
     new_catalog: bool = False
     wait: bool = True
     notifies: bool = True
+    run_id: str | None = None
+    cancelled: threading.Event | None = None
 
 
 def run_request(
@@ -226,7 +231,7 @@ def execute_plan(
         for step in plan.steps:
             context.require_own(step.model.target)
         if is_idle(plan):
-            result = idle_run(plan, send)
+            result = idle_run(plan, send, settings.run_id)
         else:
             if missing := find_missing_columns(context, plan):
                 from penstock.engine.verifying.column_check import require_columns
@@ -242,6 +247,8 @@ def execute_plan(
                 sink=send,
                 jobs=settings.jobs or context.connections.steps_at_once(),
                 waits=settings.wait,
+                run_id=settings.run_id,
+                cancelled=settings.cancelled,
             )
     result = replace(result, notices=tuple(notices))
     with suppress(LakeError):  # the catalog itself may be what is gone

@@ -53,10 +53,19 @@ def all_waits(plan: Plan) -> bool:
     return all(not step.blocked and step.waits.keys() >= set(step.slices) for step in left)
 
 
-def idle_run(plan: Plan, sink: EventSink) -> RunResult:
-    """The result of a run that has nothing to do, with the events of one."""
+def idle_run(plan: Plan, sink: EventSink, run_id: str | None = None) -> RunResult:
+    """Send the events of a run that has nothing to do.
+
+    Args:
+        plan: The plan.
+        sink: Receives the events.
+        run_id: The id of the run; None for a new one.
+
+    Returns:
+        The result of the run.
+    """
     began = time.monotonic()
-    run_id, names = new_uuid7(), tuple(step.name for step in plan.steps)
+    run_id, names = run_id or new_uuid7(), tuple(step.name for step in plan.steps)
     sink(RunStarted(run_id, names, plan.partition, (0,) * len(names)))
     for notice in plan.notices:
         sink(Notice(notice))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -76,15 +77,29 @@ def run_plan(
     sink: EventSink,
     jobs: int | None,
     waits: bool = True,
+    run_id: str | None = None,
+    cancelled: threading.Event | None = None,
 ) -> RunResult:
-    """Execute ``plan``. ``lakes`` are all that its steps read or write, attached for
-    writing. ``waits`` for slices that other runs hold. A plan all of whose slices wait for their
-    input needs no ``session``.
+    """Run the steps of a plan.
 
-    Failures of steps are in the result; what is raised concerns the run itself (a catalog that
-    cannot be written, for one).
+    Args:
+        plan: The plan. If all of its slices wait for their input, it needs no session.
+        settings: The settings of the project.
+        session: The Spark session.
+        lakes: All that the steps read or write, attached for writing.
+        sink: Receives the events of the run.
+        jobs: The number of steps side by side; None for the number of cores.
+        waits: Wait for slices that other runs hold.
+        run_id: The id of the run; None for a new one.
+        cancelled: Stops the run when another thread sets it.
+
+    Returns:
+        The result, with the failures of steps.
+
+    Raises:
+        PenstockError: The run itself failed: its records cannot be written, for example.
     """
-    run_id = new_uuid7()
+    run_id = run_id or new_uuid7()
     with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
         context = RunContext(
             run_id=run_id,
@@ -95,6 +110,7 @@ def run_plan(
             states=_states(plan, lakes),
             sink=sink,
             later=later,
+            cancelled=cancelled or threading.Event(),
             claims=Claims(waits=waits),
             conf=settings.spark.meaning,
         )
