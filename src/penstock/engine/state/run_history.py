@@ -178,6 +178,25 @@ def recorded(connection: Connection, run_id: str) -> Recorded | None:
     )
 
 
+def find_last_attempt(connection: Connection, run_id: str) -> str | None:
+    """Return the last retry of a run.
+
+    Args:
+        connection: The catalog.
+        run_id: The run that was retried, perhaps several times one after the other.
+
+    Returns:
+        The id of the last retry, or of the run itself; None if the run is not recorded.
+    """
+    row = connection.execute(select(RUN.c.run_id).where(RUN.c.run_id == run_id)).scalar()
+    attempt: str | None = row
+    while row is not None:
+        attempt = row
+        retries = select(RUN.c.run_id).where(RUN.c.retry_of == row)
+        row = connection.execute(retries.order_by(RUN.c.started_at.desc()).limit(1)).scalar()
+    return attempt
+
+
 def reads_of_run(connection: Connection, run_id: str) -> dict[str, ReadRecord]:
     """Return what the slices of a run were made from, the last of each table, by the table."""
     query = select(READ).where(READ.c.run_id == run_id)

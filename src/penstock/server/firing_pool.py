@@ -1,0 +1,110 @@
+"""Run firings side by side, each in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+
+from penstock.scheduler.values import Firing, FiringState
+from penstock.server.firing_runs import FiringEnd, Runs
+
+
+class FiringPool:
+    """Runs at most so many firings at once.
+
+    Attributes:
+        slots: The number of firings that run at once.
+    """
+
+    def __init__(self, slots: int, runs: Runs, wake: Callable[[], None]) -> None:
+        """Create a pool without firings.
+
+        Args:
+            slots: The number of firings that run at once.
+            runs: Runs a firing.
+            wake: Is called when a firing has ended.
+        """
+        self.slots = slots
+        self._runs = runs
+        self._wake = wake
+        self._ends: SimpleQueue[FiringEnd] = SimpleQueue()
+        self._threads: dict[str, tuple[Firing, threading.Thread]] = {}
+        self._cancelled: dict[str, threading.Event] = {}
+
+    @property
+    def running(self) -> Mapping[str, Firing]:
+        """Return the firings that run, by id. One that has ended stays until it is taken."""
+        return {firing_id: firing for firing_id, (firing, _) in self._threads.items()}
+
+    @property
+    def free(self) -> int:
+        """Return how many more firings can run."""
+        return max(0, self.slots - len(self._threads))
+
+    def start(self, firing: Firing) -> None:
+        """Run a firing in a thread.
+
+        Args:
+            firing: A firing that does not run.
+        """
+        cancelled = threading.Event()
+        thread = threading.Thread(
+            target=self._run, args=(firing, cancelled), name=f"penstock-firing-{firing.id[-8:]}"
+        )
+        self._threads[firing.id] = firing, thread
+        self._cancelled[firing.id] = cancelled
+        thread.start()
+
+    def _run(self, firing: Firing, cancelled: threading.Event) -> None:
+        try:
+            end = self._runs(firing, cancelled)
+        except Exception as error:  # whoever takes the ends must see this one
+            end = FiringEnd(
+                replace(firing, state=FiringState.FAILED, reason=str(error)), None, error
+            )
+        self._ends.put(end)
+        self._wake()
+
+    def take_ends(self) -> list[FiringEnd]:
+        """Return the firings that have ended since the last call."""
+        ends: list[FiringEnd] = []
+        while True:
+            try:
+                end = self._ends.get_nowait()
+            except Empty:
+                return ends
+            _, thread = self._threads.pop(end.firing.id)
+            self._cancelled.pop(end.firing.id)
+            thread.join()
+            ends.append(end)
+
+    def cancel(self, firing_id: str) -> None:
+        """Stop a firing that runs. It ends when Spark has stopped its jobs.
+
+        Args:
+            firing_id: The firing. One that does not run is left alone.
+        """
+        if firing_id in self._cancelled:
+            self._cancelled[firing_id].set()
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until all firings have ended, and stop those that have not ended in time.
+
+        Args:
+            seconds: How long to wait before they are stopped.
+
+        Returns:
+            Whether all ended by themselves.
+        """
+        deadline = time.monotonic() + seconds
+        for _, thread in list(self._threads.values()):
+            thread.join(max(0.0, deadline - time.monotonic()))
+        late = [name for name, (_, thread) in self._threads.items() if thread.is_alive()]
+        for name in late:
+            self.cancel(name)
+        for name in late:
+            self._threads[name][1].join()
+        return not late

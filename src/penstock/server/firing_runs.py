@@ -1,0 +1,162 @@
+"""Run firings: plan what a firing asks for, and run it under its id, also after a kill.
+
+The id of a firing is the id of its run. If a process died within the run, the run is retried: what
+it published stays, and what it did not is built. If it died before the run was recorded, the firing
+runs as if it were new.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.events import EventSink, ignore
+from penstock.scheduler.values import EventKind, Firing, FiringState
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.plan import Plan
+    from penstock.engine.planning.run_arguments import RunOptions
+    from penstock.engine.results import RunResult
+    from penstock.project.context import ProjectContext
+
+TRIGGERS: Mapping[EventKind, str] = {
+    EventKind.ASSET: "cascade",
+    EventKind.SCHEDULE: "schedule",
+    EventKind.MESSAGE: "event",
+    EventKind.FRESHNESS: "freshness",
+    EventKind.BACKFILL: "backfill",
+}
+"""The trigger of the run that lists of runs show, by the kind of the event."""
+
+
+@dataclass(frozen=True, slots=True)
+class FiringEnd:
+    """The end of a firing.
+
+    Attributes:
+        firing: The firing as it ended, with its state and reason.
+        result: The result of its run; None if the run itself failed.
+        error: The error of the run itself.
+    """
+
+    firing: Firing
+    result: RunResult | None = None
+    error: Exception | None = None
+
+
+Runs = Callable[[Firing, threading.Event], FiringEnd]
+"""Runs a firing until the event is set, and returns its end."""
+
+
+def read_options(firing: Firing) -> RunOptions:
+    """Return the request of a firing as options of a run.
+
+    A change of an input also rebuilds all other slices that it put behind: a reader may need an
+    input's slice for several of its own.
+
+    Args:
+        firing: The firing.
+
+    Returns:
+        The options, without the model.
+    """
+    options: RunOptions = {
+        "fire_time": firing.fire_time,
+        "payload": firing.payload,
+        "trigger": TRIGGERS[firing.kind],
+    }
+    if firing.partition is not None:
+        options["partition"] = firing.partition
+    if firing.kind in {EventKind.ASSET, EventKind.FRESHNESS}:
+        options["behind"] = True
+    return options
+
+
+def plan_firing(context: ProjectContext, firing: Firing) -> tuple[ProjectContext, Plan, str | None]:
+    """Plan a firing, or what is left of it after its process died.
+
+    Args:
+        context: The project.
+        firing: The firing.
+
+    Returns:
+        The context of the plan, the plan, and the id for its run; None for a new id.
+
+    Raises:
+        ArgumentError: The model is gone, or its run is still running in another process.
+        PenstockError: The plan cannot be made.
+    """
+    from penstock.project.planning import build_request, plan_with_reasons
+    from penstock.project.repeating import plan_retry
+
+    attempt = find_attempt(context, firing.id)
+    if attempt is not None:
+        return (*plan_retry(context, attempt), None)
+    context, request = build_request(context, (firing.model,), read_options(firing))
+    return context, plan_with_reasons(context, request), firing.id
+
+
+def find_attempt(context: ProjectContext, run_id: str) -> str | None:
+    """Return the id of the last run of a firing.
+
+    Args:
+        context: The project.
+        run_id: The id of the firing.
+
+    Returns:
+        The id of its run, or of the last retry of it; None if none was recorded.
+    """
+    from penstock.engine.state.run_history import find_last_attempt
+    from penstock.engine.state.store import State
+
+    for catalog in context.existing_catalogs().values():
+        attempt = State(catalog).read(partial(find_last_attempt, run_id=run_id), None)
+        if attempt is not None:
+            return attempt
+    return None
+
+
+def run_firing(
+    context: ProjectContext,
+    firing: Firing,
+    cancelled: threading.Event,
+    sink: EventSink = ignore,
+) -> FiringEnd:
+    """Run a firing.
+
+    Args:
+        context: The project.
+        firing: The firing.
+        cancelled: Stops the run when another thread sets it.
+        sink: Receives the events of the run.
+
+    Returns:
+        The end of the firing. An error of the run is part of it.
+    """
+    from penstock.project.running import RunSettings, execute_plan
+
+    try:
+        context, plan, run_id = plan_firing(context, firing)
+        settings = RunSettings(on_event=sink, run_id=run_id, cancelled=cancelled)
+        result = execute_plan(context, plan, settings)
+    except Exception as error:  # the thread of a firing must end in a state, whatever happened
+        reason = " ".join(str(error).split())
+        return FiringEnd(replace(firing, state=FiringState.FAILED, reason=reason), None, error)
+    return FiringEnd(replace(firing, **_end_of(result, is_cancelled=cancelled.is_set())), result)
+
+
+def _end_of(result: RunResult, *, is_cancelled: bool) -> dict[str, Any]:
+    """Return the state and the reason of a firing by the result of its run."""
+    failed = [step for step in result.steps if step.state == "failed"]
+    if failed:
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        return {"state": FiringState.FAILED, "reason": f"{failed[0].name} failed{more}"}
+    if is_cancelled:
+        return {"state": FiringState.CANCELLED, "reason": "the server was stopped"}
+    if result.exit_code == 0:
+        return {"state": FiringState.DONE, "reason": None}
+    waiting = next((step.reason for step in result.steps if step.state == "waiting"), None)
+    return {"state": FiringState.DONE, "reason": waiting or result.state}

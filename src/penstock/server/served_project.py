@@ -1,0 +1,157 @@
+"""Hold the project that is served, and load it again when its files change.
+
+A project that does not load keeps its last good version. The problem is reported until a version
+loads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError
+from penstock.project.context import ProjectContext
+
+if TYPE_CHECKING:
+    from penstock.scheduler.subscription import Subscription
+    from penstock.settings.config import Settings
+
+_LOOK = 2.0  # seconds between two looks at the files of a project
+_LEFT_OUT = frozenset({".git", ".penstock", "__pycache__", ".venv", "node_modules"})
+_SUFFIXES = frozenset({".sql", ".py", ".yaml", ".yml", ".toml", ".csv"})
+
+Subscribe = Callable[[ProjectContext], "dict[str, Subscription]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of the project that loads.
+
+    Attributes:
+        context: The project.
+        subscriptions: What triggers each model, by its name.
+        digest: The state of its files.
+    """
+
+    context: ProjectContext
+    subscriptions: dict[str, Subscription]
+    digest: str
+
+
+class ServedProject:
+    """The version of a project that is served.
+
+    Attributes:
+        version: The last version that loads.
+        problem: Why the files as they are do not load; None if they do.
+    """
+
+    def __init__(
+        self,
+        context: ProjectContext,
+        subscribe: Subscribe,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Serve a project that is loaded.
+
+        Args:
+            context: The project.
+            subscribe: Returns what triggers each model of a project.
+            clock: Returns seconds.
+        """
+        self._subscribe = subscribe
+        self._clock = clock
+        self._looked_at = clock()
+        self.version = Version(context, subscribe(context), digest_files(context.settings))
+        self.problem: str | None = None
+        self._tried = self.version.digest
+
+    def refresh(self) -> bool:
+        """Load the project again if its files have changed.
+
+        Returns:
+            Whether there is another version. A version that does not load is no other one.
+        """
+        if self._clock() - self._looked_at < _LOOK:
+            return False
+        self._looked_at = self._clock()
+        digest = digest_files(self.version.context.settings)
+        if digest == self._tried:
+            return False
+        self._tried = digest
+        try:
+            context = load_again(self.version.context)
+            version = Version(context, self._subscribe(context), digest)
+        except PenstockError as error:
+            self.problem = str(error)
+            return False
+        self.version, self.problem = version, None
+        return True
+
+
+def load_again(context: ProjectContext) -> ProjectContext:
+    """Load the models of a project as their files are now.
+
+    Args:
+        context: The project as it was loaded.
+
+    Returns:
+        The project with the same connections.
+
+    Raises:
+        ConfigError: penstock.toml cannot be read, or has changed: its connections are open.
+        ModelError: The models cannot be loaded.
+    """
+    from penstock.engine.session.connections import Connections
+    from penstock.errors import ConfigError
+    from penstock.settings.config import load_settings
+
+    old = context.settings
+    settings = load_settings(old.root, environment=old.environment)
+    if (settings.lakes, settings.spark) != (old.lakes, old.spark):
+        raise ConfigError(
+            "penstock.toml has other lakes or other settings of Spark than at the start",
+            hint="restart penstock serve",
+        )
+    # Connections of its own: those of a project that does not load are closed.
+    connections = Connections(settings, None, warm=False)
+    loaded = connections.load_models()
+    connections.close()
+    return ProjectContext.of(settings, loaded, context.connections, context.sink)
+
+
+def digest_files(settings: Settings) -> str:
+    """Return a digest of the names, sizes and times of the files of a project.
+
+    Args:
+        settings: The settings of the project. Files of its lakes are left out.
+
+    Returns:
+        The digest. It changes when a file changes that may define a model.
+    """
+    data = {Path(lake.data_path).absolute() for lake in settings.lakes.values() if lake.data_path}
+    digest = hashlib.sha256()
+    for path, status in sorted(_list_files(settings.root, data)):
+        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _list_files(root: Path, data: Collection[Path]) -> Iterator[tuple[str, os.stat_result]]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _LEFT_OUT and Path(folder, name).absolute() not in data
+        ]
+        for name in names:
+            path = Path(folder, name)
+            if path.suffix not in _SUFFIXES:
+                continue
+            with suppress(OSError):  # it went meanwhile
+                yield str(path), path.stat()
