@@ -1,0 +1,144 @@
+"""``penstock pause`` and ``penstock resume``: models that do not fire for some time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.output import print_json, print_table, say
+from penstock.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.project.context import ProjectContext
+    from penstock.scheduler.values import Pause
+
+_COLUMNS = ("paused", "since", "until", "user", "reason")
+
+
+@click.command(
+    "pause",
+    short_help="Keep models from firing under penstock serve.",
+    epilog="""\b
+Examples:
+  penstock pause
+  penstock pause marts/revenue --until 2h --reason "the source is being repaired"
+  penstock pause tag:finance --until 2026-12-24T06:00Z""",
+)
+@click.argument("model", required=False, metavar="[MODEL|tag:TAG]", shell_complete=complete_model)
+@click.option("--until", metavar="TIME", help="When it ends: a time, or a length such as 2h.")
+@click.option("--reason", metavar="TEXT", help="Why, for whoever sees the pause.")
+@common_options
+def command(
+    *,
+    model: str | None,
+    until: str | None,
+    reason: str | None,
+    project_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Keep MODEL from firing, or all models with a tag. Without MODEL, list the pauses.
+
+    The events of a paused model are kept. When the pause ends, it fires for them. A run that has
+    started goes on, and `penstock run` runs paused models as before.
+    """
+    from penstock.engine.state.claims import user_name
+    from penstock.scheduler.values import Pause
+    from penstock.server.opening import open_agenda
+
+    with load_project(project_dir) as project:
+        store = open_agenda(project.context)
+        if model is None:
+            _show(store.pauses(), as_json=as_json)
+            return
+        since = datetime.now(UTC)
+        selector = _require_selector(project.context, model)
+        pause = Pause(selector, since, read_end(until, since), reason, user_name())
+        store.pause(pause)
+    if as_json:
+        print_json(pause)
+        return
+    end = (
+        "until penstock resume"
+        if pause.until is None
+        else f"until {pause.until:%Y-%m-%d %H:%M} UTC"
+    )
+    say(f"{selector} is paused {end}; its events are kept")
+
+
+@click.command(
+    "resume",
+    short_help="Let paused models fire again.",
+    epilog="""\b
+Examples:
+  penstock resume marts/revenue
+  penstock resume tag:finance""",
+)
+@click.argument("model", metavar="MODEL|tag:TAG", shell_complete=complete_model)
+@common_options
+def resume(*, model: str, project_dir: Path | None, as_json: bool) -> None:
+    """Let MODEL, or all models with a tag, fire again, and for the events of the pause."""
+    from penstock.server.opening import open_agenda
+
+    with load_project(project_dir) as project:
+        store = open_agenda(project.context)
+        if not store.resume(model):
+            paused = ", ".join(pause.selector for pause in store.pauses())
+            raise ArgumentError(
+                f"{model} is not paused", hint=f"paused: {paused}" if paused else "nothing is"
+            )
+    if as_json:
+        print_json({"resumed": model})
+    else:
+        say(f"{model} fires again")
+
+
+def read_end(until: str | None, since: datetime) -> datetime | None:
+    """Return when a pause ends.
+
+    Args:
+        until: A time with its zone, a length such as ``2h``, or None.
+        since: When the pause begins.
+
+    Returns:
+        The time in UTC; None for no end.
+
+    Raises:
+        ArgumentError: The text is neither, or the time has passed.
+    """
+    from penstock.engine.planning.run_arguments import fired
+    from penstock.settings.quantities import is_duration, seconds_of
+
+    if until is None:
+        return None
+    if is_duration(until):
+        return since + timedelta(seconds=seconds_of(until))
+    end = fired(until).astimezone(UTC)
+    if end <= since:
+        raise ArgumentError(f"{until} has passed", hint="give a later time, or a length such as 2h")
+    return end
+
+
+def _require_selector(context: ProjectContext, model: str) -> str:
+    if not model.startswith("tag:"):
+        return context.model(model).name
+    tag = model.removeprefix("tag:")
+    tags = sorted({one for each_model in context.models for one in each_model.tags})
+    if tag not in tags:
+        raise ArgumentError(
+            f"no model has the tag {tag!r}", hint=f"tags: {', '.join(tags)}" if tags else None
+        )
+    return model
+
+
+def _show(pauses: Sequence[Pause], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"pauses": list(pauses)})
+        return
+    rows = [(one.selector, one.since, one.until, one.user, one.reason) for one in pauses]
+    print_table(_COLUMNS, rows, empty="Nothing is paused.")
