@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from penstock.scheduler.values import WHOLE, EventKind, Firing, FiringState
 from penstock.server.firing_pool import FiringPool
-from penstock.server.firing_runs import FiringEnd
+from penstock.server.firing_runner import FiringEnd
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -68,7 +68,7 @@ def command(
         if pause.until is None
         else f"until {pause.until:%Y-%m-%d %H:%M} UTC"
     )
-    say(f"{selector} is paused {end}; its events are kept")
+    say(f"{selector} is paused until {end}; its events are kept")
 
 
 @click.command(

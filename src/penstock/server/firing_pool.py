@@ -9,7 +9,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 
 from penstock.scheduler.values import Firing, FiringState
-from penstock.server.firing_runs import FiringEnd, Runs
+from penstock.server.firing_runner import FiringEnd, Runs
 
 
 class FiringPool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.scheduler.values import Age
     from penstock.server.agenda_store import AgendaStore
     from penstock.server.firing_pool import FiringPool
-    from penstock.server.firing_runs import FiringEnd
+    from penstock.server.firing_runner import FiringEnd
     from penstock.server.served_project import ServedProject
 
 LOG = logging.getLogger("penstock.serve")

@@ -15,7 +15,7 @@ from penstock.engine.state.run_history import find_last_attempt
 from penstock.engine.state.store import State
 from penstock.project.project import Project
 from penstock.scheduler.values import WHOLE, EventKind, Firing, FiringState
-from penstock.server.firing_runs import find_attempt, plan_firing, read_options, run_firing
+from penstock.server.firing_runner import find_attempt, plan_firing, read_options, run_firing
 from tests.engine.planning.test_reasons import NOW, Shop, days
 from tests.engine.state.builders import run_record
 from tests.engine.toy import write_project
