@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.server.http_app import replace_settings
+from penstock.errors import CatalogUnreachable, EnvironmentMissing
+from penstock.server.http_app import create_app, replace_settings
 from penstock.server.routes import ROUTES
 from tests.server.http_parts import (
     BASE,
+    HEALTHY,
     SECRETS,
     SETTINGS,
     MemoryInbox,
+    MemoryTokens,
     bearer,
     client_of,
     error_of,
@@ -161,3 +166,39 @@ def test_settings_change_while_it_answers() -> None:
         assert client.post("/events/fresh", json={}, headers=bearer("*")).status_code == 202
         assert client.get("/metrics").status_code == 200
         assert client.get(f"{BASE}/firings").status_code == 401
+
+
+class LostTokens(MemoryTokens):
+    def verify(self, name: str, secret: str) -> bool:
+        raise CatalogUnreachable(f"cannot compare {secret}")
+
+
+def test_tokens_that_cannot_be_read_permit_nothing() -> None:
+    with client_of(create_app(MemoryInbox(), LostTokens(), lambda: HEALTHY, SETTINGS)) as client:
+        answer = client.post("/events/orders", json={}, headers=bearer("orders"))
+        assert answer.status_code == 503
+        assert SECRETS["orders"] not in answer.text
+        assert client.get("/health").status_code == 200
+
+
+def test_a_process_without_an_agenda_has_no_firings() -> None:
+    with client_of(create_app(MemoryInbox(), MemoryTokens(), lambda: HEALTHY, SETTINGS)) as client:
+        assert client.get("/firings", headers=bearer("*")).status_code == 404
+
+
+def test_without_starlette_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    with pytest.raises(EnvironmentMissing) as caught:
+        create_app(MemoryInbox(), MemoryTokens(), lambda: HEALTHY, SETTINGS)
+    assert "penstock-spark[serve]" in str(caught.value.hint)
+
+
+def test_the_modules_load_no_server() -> None:
+    program = (
+        "import sys, penstock.server.http_app, penstock.server.http_server;"
+        "print({'starlette', 'uvicorn', 'prometheus_client', 'pyspark'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"

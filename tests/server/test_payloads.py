@@ -19,7 +19,7 @@ VALUES = st.recursive(
     | st.booleans()
     | st.integers(-(10**37), 10**37)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=("Cs",))),
+    | st.text(st.characters(codec="utf-8")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
     max_leaves=20,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ import pytest
 from penstock.errors import CatalogUnreachable
 from penstock.scheduler.values import TriggerEvent
 from penstock.server.http_values import Health
-from penstock.server.routes import ROUTES, Permission
+from penstock.server.routes import ROUTES, HealthProbe, Permission
 from tests.server.http_parts import (
     FIRING,
     MemoryInbox,
@@ -177,3 +179,48 @@ def test_outcomes_are_read_by_the_id_of_an_event(client: TestClient) -> None:
 
 def test_every_route_but_health_needs_a_token() -> None:
     assert {route.path for route in ROUTES if route.permission is Permission.NONE} == {"/health"}
+
+
+def test_requests_at_once_share_one_reading_of_the_health() -> None:
+    calls = []
+
+    def slow() -> Health:
+        calls.append(time.monotonic())
+        time.sleep(0.1)
+        return Health(True, "a")
+
+    async def read() -> list[Health]:
+        probe = HealthProbe(slow)
+        answers = await asyncio.gather(*(probe.read() for _ in range(5)))
+        answers.append(await probe.read())
+        probe.close()
+        return answers
+
+    assert asyncio.run(read()) == [Health(True, "a")] * 6
+    assert len(calls) == 1
+
+
+def test_a_health_that_is_late_is_a_problem_until_it_is_there() -> None:
+    def slow() -> Health:
+        time.sleep(0.2)
+        return Health(True, "a")
+
+    async def read() -> tuple[Health, Health]:
+        probe = HealthProbe(slow, seconds=0.05)
+        late = await probe.read()
+        await asyncio.sleep(0.3)
+        answers = late, await probe.read()
+        probe.close()
+        return answers
+
+    late, later = asyncio.run(read())
+    assert "cannot be read in 0.05 seconds" in str(late.problem)
+    assert later.is_healthy
+
+
+def test_a_health_that_fails_is_a_problem() -> None:
+    def fail() -> Health:
+        raise CatalogUnreachable("password=hunter2 is wrong")
+
+    health = asyncio.run(HealthProbe(fail).read())
+    assert health.problem == "the state of the process cannot be read: CatalogUnreachable"

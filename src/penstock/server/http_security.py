@@ -36,7 +36,7 @@ _LONGEST_SECRET = 512
 _CLOSE = {"Connection": "close"}
 RETRY_LATER = {"Retry-After": "1"}
 
-Verify = Callable[[str, str], Awaitable[bool]]
+Verify = Callable[[Sequence[str], str], Awaitable[bool]]
 
 
 class RefusedRequest(InputError):
@@ -55,9 +55,30 @@ class RefusedRequest(InputError):
         hint: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        """Create the refusal.
+
+        Args:
+            status: The status of the answer.
+            message: What is wrong.
+            hint: The next step.
+            headers: Further headers of the answer.
+        """
         super().__init__(message, hint=hint)
         self.status = status
         self.headers = dict(headers or {})
+
+
+class Unauthorized(RefusedRequest):
+    """A request without a token that may do what it asks for. It says nothing of names."""
+
+    def __init__(self) -> None:
+        """Create the refusal, which is the same for all requests."""
+        super().__init__(
+            401,
+            "the request has no token that may do this",
+            hint="send the header Authorization: Bearer TOKEN; `penstock events token` creates one",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
 
 
 def check_address(host: str, *, tokens_exist: bool, trusted_proxy: str | None) -> None:
@@ -124,7 +145,7 @@ def read_token(request: Request) -> str | None:
         The secret; None if the request has no header ``Authorization``.
 
     Raises:
-        RefusedRequest: If the header is not of the form ``Bearer TOKEN``.
+        Unauthorized: If the header is not of the form ``Bearer TOKEN``.
     """
     headers = request.headers.getlist("authorization")
     if not headers:
@@ -133,7 +154,7 @@ def read_token(request: Request) -> str | None:
     secret = secret.strip()
     is_bearer = scheme.lower() == "bearer" and len(headers) == 1
     if not is_bearer or not secret or len(secret) > _LONGEST_SECRET or not secret.isascii():
-        raise _unauthorized()
+        raise Unauthorized()
     return secret
 
 
@@ -142,16 +163,16 @@ async def authorize(request: Request, verify: Verify, name: str | None = None) -
 
     Args:
         request: The request.
-        verify: Compares a secret with the tokens of a name.
+        verify: Compares a secret with the tokens of names.
         name: The message that the request sends. None asks for a token of `ANY_NAME`.
 
     Raises:
-        RefusedRequest: If there is no token of that name, or of `ANY_NAME`.
+        Unauthorized: If there is no token of that name, or of `ANY_NAME`.
     """
     secret = read_token(request)
     names = (ANY_NAME,) if name is None else (name, ANY_NAME)
-    if secret is None or not any([await verify(candidate, secret) for candidate in names]):
-        raise _unauthorized()
+    if secret is None or not await verify(names, secret):
+        raise Unauthorized()
 
 
 def make_verify(tokens: TokenVerifier, run: Callable[..., Awaitable[Any]]) -> Verify:
@@ -165,9 +186,12 @@ def make_verify(tokens: TokenVerifier, run: Callable[..., Awaitable[Any]]) -> Ve
         The function. It refuses the request if the tokens cannot be read.
     """
 
-    async def verify(name: str, secret: str) -> bool:
+    def compare(names: Sequence[str], secret: str) -> bool:
+        return any(tokens.verify(name, secret) for name in names)
+
+    async def verify(names: Sequence[str], secret: str) -> bool:
         try:
-            return bool(await run(tokens.verify, name, secret))
+            return bool(await run(compare, names, secret))
         except Exception as error:
             log_error("the tokens cannot be read", error)
             raise RefusedRequest(
@@ -180,24 +204,15 @@ def make_verify(tokens: TokenVerifier, run: Callable[..., Awaitable[Any]]) -> Ve
     return verify
 
 
-def _unauthorized() -> RefusedRequest:
-    return RefusedRequest(
-        401,
-        "the request has no token that may do this",
-        hint="send the header Authorization: Bearer TOKEN; `penstock events token` creates one",
-        headers={"WWW-Authenticate": "Bearer"},
-    )
-
-
-def log_error(what: str, error: BaseException) -> None:
+def log_error(subject: str, error: BaseException) -> None:
     """Log an error without the values in its message, which may hold a payload or a token.
 
     Args:
-        what: What failed.
+        subject: What failed.
         error: The error.
     """
     frames = traceback.format_tb(error.__traceback__)
-    record = {"error": what, "type": type(error).__name__, "traceback": "".join(frames)}
+    record = {"error": subject, "type": type(error).__name__, "traceback": "".join(frames)}
     LOG.error("%s", json.dumps(record))
 
 
@@ -240,7 +255,7 @@ def answer_error(error: PenstockError, status: int | None = None) -> Response:
     return answer_json(status, {"error": {"message": error.message, "hint": error.hint}}, headers)
 
 
-_UNREAD = frozenset({401, 404, 405, 408, 413, 415, 421, 503})
+_UNREAD = frozenset({400, 401, 404, 405, 408, 413, 415, 421, 500, 503})
 
 
 @dataclass(slots=True)
@@ -252,7 +267,7 @@ class _Exchange:
     started: float = field(default_factory=time.monotonic)
     status: int | None = None
 
-    async def pass_on(self, message: Message) -> None:
+    async def forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS]
@@ -260,13 +275,7 @@ class _Exchange:
 
 
 class Guard:
-    """An ASGI application around another: host, number of requests, headers, access log.
-
-    Args:
-        app: The application that answers.
-        read_settings: Returns the settings of the moment.
-        count: Is called with the route and the status of each answer.
-    """
+    """An ASGI application around another: host, number of requests, headers, access log."""
 
     def __init__(
         self,
@@ -274,12 +283,20 @@ class Guard:
         read_settings: Callable[[], HttpSettings],
         count: Callable[[str, int], None],
     ) -> None:
+        """Create the guard of an application.
+
+        Args:
+            app: The application that answers.
+            read_settings: Returns the settings of the moment.
+            count: Is called with the route and the status of each answer.
+        """
         self._app = app
         self._read_settings = read_settings
         self._count = count
         self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -299,7 +316,7 @@ class Guard:
         try:
             self._check(scope, settings)
             async with asyncio.timeout(settings.request_timeout):
-                await self._app(scope, receive, exchange.pass_on)
+                await self._app(scope, receive, exchange.forward)
             return
         except RefusedRequest as error:
             response = answer_error(error)
@@ -309,7 +326,7 @@ class Guard:
             log_error("a request failed", error)
             response = answer_error(_failed(), 500)
         if exchange.status is None:
-            await response(scope, receive, exchange.pass_on)
+            await response(scope, receive, exchange.forward)
 
     def _check(self, scope: Scope, settings: HttpSettings) -> None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]

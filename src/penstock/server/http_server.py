@@ -33,7 +33,7 @@ _START_SECONDS = 30.0
 
 @dataclass(slots=True)
 class _Phase:
-    """What a connection does: waits for a request, or is in one; and since when."""
+    """The phase of a connection: it waits for a request, or is in one; and since when."""
 
     request: object | None = None
     is_idle: bool = True
@@ -41,13 +41,14 @@ class _Phase:
 
 
 class ConnectionTable:
-    """The open connections, the oldest first. Only the thread of the server uses it.
-
-    Args:
-        settings: The limits.
-    """
+    """The open connections, the oldest first. Only the thread of the server uses it."""
 
     def __init__(self, settings: HttpSettings) -> None:
+        """Create a table without connections.
+
+        Args:
+            settings: The limits.
+        """
         self._settings = settings
         self._phases: dict[H11Protocol, _Phase] = {}
         self._is_sweeping = False
@@ -60,7 +61,7 @@ class ConnectionTable:
         """
         self._phases[connection] = _Phase()
         if len(self._phases) > self._settings.max_connections:
-            idle = (other for other in self._phases if _request_of(other) is None)
+            idle = (member for member in self._phases if _request_of(member) is None)
             self._close(next(idle, connection))
         if not self._is_sweeping:
             self._is_sweeping = True
@@ -119,15 +120,16 @@ def _protocol_of(connections: ConnectionTable) -> type[H11Protocol]:
 
 
 class HttpServer:
-    """An HTTP server in a thread. It installs no handlers of signals.
-
-    Args:
-        app: What `create_app` returned. Its settings have the limits of connections.
-        host: The address or name to listen on.
-        port: The port; 0 to take a free one.
-    """
+    """An HTTP server in a thread. It installs no handlers of signals."""
 
     def __init__(self, app: Starlette, host: str, port: int) -> None:
+        """Create a server, which does not listen yet.
+
+        Args:
+            app: What `create_app` returned. Its settings have the limits of connections.
+            host: The address or name to listen on.
+            port: The port; 0 to take a free one.
+        """
         self._app = app
         self._host = host
         self._port = port
@@ -150,8 +152,9 @@ class HttpServer:
     def start(self) -> None:
         """Listen, and answer in a thread. It returns when requests are answered.
 
+        An address or port that cannot be used is a ConfigError.
+
         Raises:
-            ConfigError: If the address or port cannot be used.
             EnvironmentMissing: If uvicorn is not installed.
         """
         try:

@@ -16,6 +16,7 @@ class Metrics:
     """The counters and gauges of a process. Its methods may be called from any thread."""
 
     def __init__(self) -> None:
+        """Create the metrics with a registry of their own."""
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self._registry = registry = CollectorRegistry()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 64
 MAX_DIGITS = 38  # what DECIMAL holds
 _DYNAMIC = "dynamic"
+_TOO_LARGE = "store the data where a model reads it, and send its name"
 
 
 def check_content(request: Request) -> None:
@@ -60,15 +61,18 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
     """
     from starlette.requests import ClientDisconnect
 
+    too_large = f"the body is longer than {limit} bytes"
     announced = request.headers.get("content-length", "0")
     if not announced.isdecimal() or int(announced[:20]) > limit:
-        raise _too_large(limit)
+        raise RefusedRequest(413, too_large, hint=_TOO_LARGE)
     chunks = bytearray()
     try:
         async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 if len(chunks) + len(chunk) > limit:
-                    raise _too_large(limit)
+                    raise RefusedRequest(
+                        413, f"the body is longer than {limit} bytes", hint=_TOO_LARGE
+                    )
                 chunks += chunk
     except TimeoutError:
         raise RefusedRequest(
@@ -77,14 +81,6 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
     except ClientDisconnect:
         raise RefusedRequest(400, "the body ends early", hint="send it again") from None
     return bytes(chunks)
-
-
-def _too_large(limit: int) -> RefusedRequest:
-    return RefusedRequest(
-        413,
-        f"the body is longer than {limit} bytes",
-        hint="store the data where a model reads it, and send its name",
-    )
 
 
 def parse_payload(body: bytes) -> dict[str, Any]:
@@ -99,6 +95,17 @@ def parse_payload(body: bytes) -> dict[str, Any]:
     Raises:
         RefusedRequest: If the body is no JSON (400), or no object (422).
     """
+    value = _load(body)
+    if not isinstance(value, dict):
+        raise RefusedRequest(
+            422,
+            "the payload is not a JSON object",
+            hint='send names with values: {"key": "value"}',
+        )
+    return value
+
+
+def _load(body: bytes) -> Any:
     try:
         value = json.loads(
             body.decode("utf-8"),
@@ -116,12 +123,6 @@ def parse_payload(body: bytes) -> dict[str, Any]:
         raise _invalid(_too_deep()) from None
     except ArgumentError as error:
         raise _invalid(error.message) from None
-    if not isinstance(value, dict):
-        raise RefusedRequest(
-            422,
-            "the payload is not a JSON object",
-            hint='send names with values: {"key": "value"}',
-        )
     return value
 
 
@@ -200,6 +201,8 @@ def _has_encoding(text: str) -> bool:
 def partitions_of(payload: Mapping[str, Any], specs: Iterable[PartitionSpec]) -> tuple[str, ...]:
     """Read the partitions that a payload names.
 
+    A value that is missing, or is not one segment of a path, is a PartitionError.
+
     Args:
         payload: The payload.
         specs: The partitions of the models that the message triggers. Those by time take no value
@@ -207,9 +210,6 @@ def partitions_of(payload: Mapping[str, Any], specs: Iterable[PartitionSpec]) ->
 
     Returns:
         A value for each dynamic partition.
-
-    Raises:
-        PartitionError: If a value is missing, or is not one segment of a path.
     """
     return tuple(_partition(payload, spec) for spec in specs if spec.kind == _DYNAMIC)
 

@@ -57,14 +57,15 @@ def make_recorder(inbox: Inbox, settings: HttpSettings) -> Recorder:
 
 
 class SingleRecorder:
-    """Record each event in a transaction of its own, in a pool of threads.
-
-    Args:
-        inbox: The inbox.
-        settings: The limits.
-    """
+    """Record each event in a transaction of its own, in a pool of threads."""
 
     def __init__(self, inbox: Inbox, settings: HttpSettings) -> None:
+        """Create the recorder.
+
+        Args:
+            inbox: The inbox.
+            settings: The limits.
+        """
         self._inbox = inbox
         self._limit = settings.max_waiting
         self._waiting = 0
@@ -107,14 +108,15 @@ class _Entry:
 
 
 class GroupRecorder:
-    """Record the events that wait in one transaction, by one thread.
-
-    Args:
-        inbox: The inbox.
-        settings: The limits.
-    """
+    """Record the events that wait in one transaction, by one thread."""
 
     def __init__(self, inbox: GroupInbox, settings: HttpSettings) -> None:
+        """Create the recorder.
+
+        Args:
+            inbox: The inbox.
+            settings: The limits.
+        """
         self._inbox = inbox
         self._settings = settings
         self._lock = threading.Lock()

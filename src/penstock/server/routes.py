@@ -46,7 +46,7 @@ MOST_FIRINGS = 1000
 
 
 class Permission(Enum):
-    """What a request has to show."""
+    """The token that a request needs."""
 
     NONE = "nothing"
     MESSAGE = "a token of the message"
@@ -55,14 +55,15 @@ class Permission(Enum):
 
 
 class HealthProbe:
-    """Read the health in a thread, at most once a second, however often it is asked for.
-
-    Args:
-        health: Returns the health.
-        seconds: How long the process has for an answer.
-    """
+    """Read the health in a thread, at most once a second, however often it is asked for."""
 
     def __init__(self, health: Callable[[], Health], seconds: float = 2.0) -> None:
+        """Create the probe.
+
+        Args:
+            health: Returns the health.
+            seconds: How long the process has for an answer.
+        """
         self._health = health
         self._seconds = seconds
         self._pool = ThreadPoolExecutor(1, "penstock-health")
@@ -105,7 +106,7 @@ def _unknown(reason: str) -> Health:
 
 @dataclass(slots=True)
 class Services:
-    """What handlers use.
+    """The services that handlers use.
 
     Attributes:
         settings: The settings. `replace_settings` of the application changes them.
@@ -160,6 +161,9 @@ async def send_message(request: Request, services: Services) -> Response:
 
     Returns:
         202 with the id of the event, or 200 if the event was recorded before.
+
+    Raises:
+        RefusedRequest: If there is no such message, or its payload cannot be taken.
     """
     settings, name = services.settings, request.state.message
     if name is None or name not in settings.names:
@@ -314,6 +318,9 @@ async def show_firing(request: Request, services: Services) -> Response:
 
     Returns:
         The firing, with its payload.
+
+    Raises:
+        RefusedRequest: If there is none.
     """
     firing = await services.run(_agenda(services).read_firing, _text(request.path_params["id"]))
     if firing is None:
@@ -330,6 +337,9 @@ async def show_event(request: Request, services: Services) -> Response:
 
     Returns:
         An outcome for each model.
+
+    Raises:
+        RefusedRequest: If there is no such event.
     """
     event_id = _text(request.path_params["id"])
     outcomes = await services.run(_agenda(services).read_outcomes, event_id)
@@ -391,9 +401,9 @@ async def _permit_message(route: ServedRoute, request: Request, services: Servic
     part = request.path_params["name"]
     name = route.name(services.settings, part) if route.name is not None else None
     request.state.message, request.state.form = name, route.form
-    # A model without such a message is no name of a token: it is asked for all the same, so that
-    # neither the answer nor its time says which models there are.
-    await authorize(request, services.verify, "" if name is None else name)
+    # A model without such a message has no tokens. They are looked up all the same, by a name that
+    # no message has, so that neither the answer nor its time says which models there are.
+    await authorize(request, services.verify, route.form if name is None else name)
 
 
 async def _permit_all(_: ServedRoute, request: Request, services: Services) -> None:
