@@ -174,7 +174,10 @@ def test_two_models_may_share_a_message_with_a_warning(tmp_path: Path) -> None:
     assert [finding.message for finding in loaded.diagnostics] == [
         "messages `new` fire a as well"
     ] * 2
-    assert [finding.location.path.name for finding in loaded.diagnostics] == ["b.sql", "new.sql"]
+    assert [Path(finding.location.path).name for finding in loaded.diagnostics] == [
+        "b.sql",
+        "new.sql",
+    ]
 
 
 @pytest.mark.parametrize(

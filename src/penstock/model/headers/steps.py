@@ -291,9 +291,13 @@ def _read_event(line: CommentLine, draft: LineDraft, what: str) -> Trigger | Non
         if _is_option(line, draft, word, options) and _is_value(line, draft, word, value):
             options[name] = value
             draft.places[f"{what}:{name}"] = word.location
-    if event in NAME_OPTIONS:
-        options["name"] = options.pop(NAME_OPTIONS[event], "")
-    return Trigger(event, **{name: value for name, value in options.items() if value})
+    return Trigger(
+        event,
+        debounce=options.get("debounce"),
+        name=options.get(NAME_OPTIONS.get(event, "")),
+        cron=options.get("cron"),
+        tz=options.get("tz"),
+    )
 
 
 def _event_form(event: str, words: Sequence[Word]) -> str:
