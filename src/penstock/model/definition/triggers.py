@@ -179,7 +179,7 @@ def _keys(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Dia
 def _itself(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Diagnostic]:
     table = None if trigger.asset is None else table_of(trigger.asset)
     if table is not None and table_key(table) == table_key(declaration.target):
-        message = f"{table} is the table of the model itself: only changes by others fire it"
+        message = f"{table} is the table of the model itself, whose changes do not fire it"
         yield _warning(declaration, what, message, "name another table, or take the line away")
 
 
