@@ -142,17 +142,18 @@ def test_unit_tests_that_cannot_run_are_errors(project: Path, text: bytes, said:
     assert said in result.stderr
 
 
-def test_what_nothing_acts_on_is_reported(project: Path) -> None:
-    idle = ("on schedule", "on s3://x", "trigger all", "freshness 1h", "debounce 5m")
-    header = "".join(f"-- {line}\n" for line in idle)
+def test_triggers_are_reported_that_never_fire(project: Path) -> None:
+    lines = ("on schedule", "on s3://x", "on mqtt", "trigger all", "freshness 1h", "debounce 5m")
+    header = "".join(f"-- {line}\n" for line in lines)
     (project / "models/t.sql").write_text(f"{header}-- on ducklake://main/u debounce=1m\n{STEP}")
     result = check(project)
-    assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 7 warnings\n")
+    assert (result.exit_code, result.stdout) == (0, "1 model, no errors, 4 warnings\n")
     places = sorted(line.split(": ")[0][-5:] for line in result.stderr.splitlines()[::2])
-    assert places == [f"l:{number}:4" for number in (1, 2, 3, 4, 5, 6, 6)]
-    assert "no step of the project writes s3://x" in result.stderr
-    assert "t.sql:6:4: warning: no model makes main.u, and its lake does not" in result.stderr
-    assert "t.sql:4:4: warning: nothing acts on `freshness` in this version" in result.stderr
+    assert places == [f"l:{number}:4" for number in (1, 3, 4, 7)]
+    assert "t.sql:1:4: warning: the schedule has no cron, so it never fires" in result.stderr
+    assert "t.sql:3:4: warning: nothing serves `mqtt`" in result.stderr
+    assert "t.sql:4:4: warning: `trigger all` waits for nothing" in result.stderr
+    assert "t.sql:7:4: warning: no model makes main.u, and its lake does not" in result.stderr
 
 
 def test_a_slice_in_the_name_of_a_table(project: Path) -> None:

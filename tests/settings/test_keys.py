@@ -26,6 +26,7 @@ TYPES = {
     dict: "table",
     list: "list",
     str | bool: "text or false",
+    int | float: "number",
 }
 
 

@@ -29,6 +29,7 @@ from penstock.settings.keys import (
 from penstock.settings.project_settings import ModelDefaults
 from penstock.settings.project_settings import Value as VariableValue
 from penstock.settings.retention import Retention, Setting, read_retention
+from penstock.settings.serve_settings import ServeSettings
 from penstock.settings.settings_file import (
     DEFAULT_ENVIRONMENT,
     FILE_NAME,
@@ -142,6 +143,10 @@ _BOOLEANS = frozenset({"true", "false"})
 _default = partial(value_of, {})
 
 
+def _serve(values: Mapping[str, Setting]) -> ServeSettings:
+    return ServeSettings(**table_values(values, "serve"))
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a project. ``root`` holds penstock.toml; ``jobs`` None: by cores.
@@ -152,7 +157,7 @@ class Settings:
     ``defaults`` are what models say that do not say it themselves.
     ``python_timeout`` is how many seconds a step in Python may take that says nothing of it; None:
     as long as it likes.
-    ``retention`` is how long logs and records of runs stay.
+    ``retention`` is how long logs and records of runs stay. ``serve`` is for `penstock serve`.
     ``cache`` is the user's directory of what can be derived again; None: nothing is cached.
     ``notify`` are told how runs end. ``open_lineage`` says where events of lineage go, if anywhere.
     ``environment`` is the one of ``[environments.NAME]`` whose settings count; None: of none.
@@ -176,6 +181,7 @@ class Settings:
     retention: Retention = field(default_factory=lambda: read_retention(Path(), _default))
     notify: tuple[NotifySettings, ...] = ()
     open_lineage: OpenLineageSettings | None = None
+    serve: ServeSettings = field(default_factory=lambda: _serve({}))
     environment: str | None = None
     own_tables: OwnTables | None = None
     suffixes: tuple[str, ...] = ()
@@ -316,6 +322,7 @@ def _build(root: Path, values: Mapping[str, Setting], environ: Mapping[str, str]
         python_timeout=value("python.timeout"),
         cache=cache,
         retention=read_retention(root, value),
+        serve=_serve(values),
         open_lineage=_open_lineage(root, name, values),
         notify=tuple(_notify(name, values) for name in names_in("notify", values)),
     )

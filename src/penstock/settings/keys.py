@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,9 @@ NAMED: Mapping[str, str] = {
     DELTA: "a Delta root",
     "notify": "one who is told",
 }
+#: what `penstock serve` does with times that were missed
+CATCHUP = ("none", "latest", "all")
+_MAX_PORT = 65_535
 _DEFAULT = Location("default")
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|sc)://\S+"
@@ -102,6 +106,65 @@ def _parse_address(key: str, setting: Setting, *, example: str) -> str:
         location=setting.origin,
         hint=f'write it whole, as in "{example}"',
     )
+
+
+def _parse_texts(key: str, setting: Setting) -> tuple[str, ...]:
+    if all(isinstance(text, str) and text.strip() for text in setting.value):
+        return tuple(text.strip() for text in setting.value)
+    hint = 'write it as in ["a", "b"]'
+    raise ConfigError(f"{key} must be a list of texts", location=setting.origin, hint=hint)
+
+
+def _parse_port(key: str, setting: Setting) -> int:
+    if 0 <= setting.value <= _MAX_PORT:
+        return int(setting.value)
+    problem = f"{key} is {setting.value}, which is not a port"
+    hint = f"write a number up to {_MAX_PORT}; 0 takes a free port"
+    raise ConfigError(problem, location=setting.origin, hint=hint)
+
+
+def _parse_share(key: str, setting: Setting) -> float:
+    if not isinstance(setting.value, bool) and 0 < setting.value <= 1:
+        return float(setting.value)
+    problem = f"{key} must be above 0 and at most 1, not {setting.value}"
+    raise ConfigError(problem, location=setting.origin, hint="0.5 is a half of the slots")
+
+
+def _parse_proxy(key: str, setting: Setting) -> str | bool:
+    """Return a network, or whether all are trusted."""
+    text = str(setting.value)
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise ConfigError(
+            f"{key} is {text!r}, which is not an address",
+            location=setting.origin,
+            hint='write "10.0.0.5" or "10.0.0.0/8", or true to trust whoever connects',
+        ) from None
+
+
+def _parse_catchup(key: str, setting: Setting) -> str:
+    if setting.value in CATCHUP:
+        return str(setting.value)
+    problem = f"{key} must be {', '.join(CATCHUP[:-1])} or {CATCHUP[-1]}, not {setting.value!r}"
+    hint = "leave it out to fire all times of models by time, and the latest of others"
+    raise ConfigError(problem, location=setting.origin, hint=hint)
+
+
+def _parse_size(key: str, setting: Setting) -> int:
+    return size_setting(key, setting.value, setting.origin, what="a size")
+
+
+def _parse_period(key: str, setting: Setting) -> float:
+    """Return a length of time that ends."""
+    hint = 'write seconds, or as in "1s", "2m"'
+    seconds = duration_setting(key, setting.value, setting.origin, hint=hint)
+    if seconds is not None:
+        return seconds
+    problem = f"{key} cannot be {setting.value!r}"
+    raise ConfigError(problem, location=setting.origin, hint=hint)
 
 
 def _parse_words(key: str, setting: Setting) -> tuple[str, ...]:
@@ -189,6 +252,22 @@ KEYS: tuple[Key, ...] = (
     Key("logs", "keep", str, "30d", _AGE),
     Key("logs", "keep_runs", int, 1_000, _parse_limit),
     Key("python", "timeout", str, "1h", _TIMEOUT),
+    Key("serve", "host", str, "127.0.0.1"),
+    Key("serve", "port", int, 8600, _parse_port),
+    Key("serve", "allowed_hosts", list, None, _parse_texts),
+    Key("serve", "trusted_proxy", str | bool, False, _parse_proxy),
+    Key("serve", "slots", int, 2, partial(_parse_number, least=1)),
+    Key("serve", "backfill_share", int | float, 0.5, _parse_share),
+    Key("serve", "poll", str, "1s", _parse_period),
+    Key("serve", "file_poll", str, "30s", _parse_period),
+    Key("serve", "drain_timeout", str, "60s", _TIMEOUT),
+    Key("serve", "idle_timeout", str, "10m", _TIMEOUT),
+    Key("serve", "max_body", str, "1MiB", _parse_size),
+    Key("serve", "catchup", str, None, _parse_catchup),
+    Key("serve", "max_catchup", int, 1_000, _parse_limit),
+    Key("serve", "catchup_window", str, "30d", _AGE),
+    Key("serve", "kafka_servers", list, None, _parse_texts),
+    Key("serve", "postgres_dsn", str),
     Key("notify", "webhook", str, None, _WEBHOOK),
     Key("notify", "command", str, None, _parse_words),
     Key("notify", "select", str, None, _parse_words),

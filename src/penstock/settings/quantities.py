@@ -67,12 +67,14 @@ def size_text(size: int) -> str:
     return f"{f'{size / unit:.{digits}f}'.removesuffix('.0')} {name}"
 
 
-def size_setting(key: str, value: object, origin: Location) -> int:
+def size_setting(
+    key: str, value: object, origin: Location, *, what: str = "an amount of memory"
+) -> int:
     """Return the bytes of a setting. Raises ConfigError."""
     size = bytes_of(value) if isinstance(value, str) else None
     if not size:
         raise ConfigError(
-            f"{key} is {value!r}, which is not an amount of memory",
+            f"{key} is {value!r}, which is not {what}",
             location=origin,
             hint='write it as in "3g" or "1500m"',
         )

@@ -32,7 +32,9 @@ _KINDS: Mapping[Any, str] = {
     int: "a whole number",
     bool: "true or false",
     dict: "a table",
+    list: "a list of texts",
     str | bool: "a text or false",
+    int | float: "a number",
 }
 _IN_FILES = {
     name: keys for name, keys in SECTIONS.items() if name != ENVIRONMENT and "." not in name
@@ -307,6 +309,13 @@ def convert(key: str, text: str, at: Location) -> Setting:
         if text.strip().lower() not in {"true", "false"}:
             raise ConfigError(f"{key} must be true or false, not {text!r}", location=at)
         return Setting(text.strip().lower() == "true", at)
+    if wanted is list:
+        return Setting([part.strip() for part in text.split(",") if part.strip()], at)
+    if wanted == int | float:
+        try:
+            return Setting(float(text), at)
+        except ValueError:
+            raise ConfigError(f"{key} must be a number, not {text!r}", location=at) from None
     expect(key, text, wanted, at)
     return Setting(text, at)
 

@@ -31,7 +31,13 @@ DOCUMENTED = """
 
 
 def test_all_documented_properties_are_known() -> None:
-    own = {"incremental", "late", "needs", "blueprints"}  # besides; of SQLMesh on another page
+    own = {
+        "incremental",
+        "late",
+        "needs",
+        "catchup",
+        "blueprints",
+    }  # besides; of SQLMesh on another page
     assert set(KEYS) == set(DOCUMENTED.split()) | own
 
 

@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ModelError
-from penstock.model.headers.annotation import parse
+from penstock.model.headers.annotation import lines_of, parse
 from penstock.model.headers.draft import Annotations
 from penstock.model.time.needs import Rule
 from penstock.model.time.partition import KINDS, PartitionSpec
 from penstock.model.values.asset import Asset, ColumnInput, ColumnLineage
-from penstock.model.values.schedule import EVENTS, Retry, Trigger
+from penstock.model.values.schedule import (
+    EVENTS,
+    NAME_OPTIONS,
+    CatchupLine,
+    Retry,
+    Trigger,
+)
 from penstock.project.project import Project
 from tests.engine.toy import write_project
 
@@ -206,11 +212,138 @@ def test_a_second_partition_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_events_stand_alone(event: str) -> None:
+def test_an_event_may_stand_alone(event: str) -> None:
     assert parse(f"-- on {event}")[0].triggers == (Trigger(event),)
     annotations, (finding,) = parse(f"-- on {event} topic")
     assert annotations.triggers == ()
-    assert finding.hint == f"write `-- on {event}`"
+    name = NAME_OPTIONS.get(event)
+    assert finding.hint == f"write `-- on {event}{f' {name}=topic' if name else ''}`"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            'schedule cron="0 6 * * *" tz="Europe/Berlin"',
+            Trigger("schedule", cron="0 6 * * *", tz="Europe/Berlin"),
+        ),
+        ("schedule tz=UTC cron=@daily", Trigger("schedule", cron="@daily", tz="UTC")),
+        ("webhook name=orders/new", Trigger("webhook", name="orders/new")),
+        ("data_upload name='x' debounce=5s", Trigger("data_upload", name="x", debounce="5s")),
+        ("postgres channel=orders", Trigger("postgres", name="orders")),
+        ("kafka debounce=60 topic=a.b", Trigger("kafka", name="a.b", debounce="60")),
+    ],
+)
+def test_options_of_events(line: str, expected: Trigger) -> None:
+    annotations, findings = parse(f"-- on {line}")
+    assert (annotations.triggers, findings) == ((expected,), ())
+    assert parse("\n".join(f"-- {text}" for text in lines_of(annotations)))[0] == annotations
+
+
+@pytest.mark.parametrize(
+    ("line", "trigger", "column", "hint"),
+    [
+        ("schedule crn=@daily", Trigger("schedule"), 16, "on schedule cron=@daily"),
+        ("webhook topic=x", Trigger("webhook"), 15, "on webhook"),
+        ("kafka topic=a topic=b", Trigger("kafka", name="a"), 21, "on kafka topic=a"),
+        ("webhook name=", Trigger("webhook"), 15, "on webhook"),
+        (
+            'schedule cron="0 6 * * *',
+            Trigger("schedule", cron="0 6 * * *"),
+            16,
+            'on schedule cron="0 6 * * *"',
+        ),
+        ("mqtt debounce=5s", Trigger("mqtt"), 12, "on mqtt"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_dropped(
+    line: str, trigger: Trigger, column: int, hint: str
+) -> None:
+    annotations, (finding,) = parse(f"-- on {line}")
+    assert annotations.triggers == (trigger,)
+    assert (finding.severity, finding.location.column) == ("warning", column)
+    assert (finding.hint or "").startswith(f"write `-- {hint}`")
+
+
+def test_a_cron_without_quotes_is_named_with_them() -> None:
+    annotations, (finding,) = parse("-- on schedule cron=0 6 * * * tz=Europe/Berlin")
+    assert annotations.triggers == ()
+    assert finding.hint == 'write `-- on schedule cron="0 6 * * *" tz=Europe/Berlin`'
+
+
+@pytest.mark.parametrize("line", ['postgres channel="a b"', "webhook name=a?b", "kafka topic=ä"])
+def test_a_name_that_no_message_can_have_is_an_error(line: str) -> None:
+    (finding,) = parse(f"-- on {line}")[1]
+    assert (finding.severity, finding.rule) == ("error", "on-name")
+
+
+def test_a_model_may_have_several_messages_and_one_schedule() -> None:
+    lines = ("webhook", "webhook name=b", "schedule cron=@daily", "schedule cron=@hourly")
+    annotations, (finding,) = parse("\n".join(f"-- on {line}" for line in lines))
+    assert [(each.kind, each.name, each.cron) for each in annotations.triggers] == [
+        ("webhook", None, None),
+        ("webhook", "b", None),
+        ("schedule", None, "@daily"),
+    ]
+    assert finding.location.line == 4
+
+
+@pytest.mark.parametrize(
+    ("trigger", "message"),
+    [
+        (Trigger("webhook"), "shop/orders"),
+        (Trigger("data_upload", name="new"), "new"),
+        (Trigger("kafka", name="new"), "kafka:new"),
+        (Trigger("postgres", name="new"), "postgres:new"),
+        (Trigger("kafka"), None),
+        (Trigger("schedule"), None),
+        (Trigger("mqtt"), None),
+        (Trigger("asset", Asset("s3object", "a")), None),
+    ],
+)
+def test_the_name_of_messages(trigger: Trigger, message: str | None) -> None:
+    assert trigger.message("shop/orders") == message
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("none", CatchupLine("none")),
+        ("latest window=36h", CatchupLine("latest", window="36h")),
+        ("all", CatchupLine("all")),
+        ("all max=10 window=30d", CatchupLine("all", 10, "30d")),
+    ],
+)
+def test_catchup_in_both_forms(tmp_path: Path, line: str, expected: CatchupLine) -> None:
+    assert header(f"-- catchup {line}").catchup == expected
+    assert str(expected) == line
+    text = f"MODEL (name main.a, kind FULL, catchup '{line}');\nSELECT 1 AS id"
+    project = Project.load(write_project(tmp_path / "p", {"models/a": text}))
+    assert project.model("a").schedule.catchup == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("catchup", "catchup latest"),
+        ("catchup al", "catchup all"),
+        ("catchup latest max=3", "catchup latest"),
+        ("catchup none window=1d", "catchup none"),
+        ("catchup all max=0", "catchup all"),
+        ("catchup all window=soon", "catchup all"),
+        ("catchup all max=1 max=2", "catchup all"),
+    ],
+)
+def test_a_dropped_catchup_is_a_warning(text: str, hint: str) -> None:
+    assert header(f"-- {text}").catchup is None
+    assert warnings(f"-- {text}") == [f"write `-- {hint}`"]
+    assert warnings(f"-- catchup none\n-- {text}") == ["write `-- catchup none`"]
+
+
+def test_a_catchup_of_a_block_is_an_error_with_its_place(tmp_path: Path) -> None:
+    text = "MODEL (name main.a, kind FULL,\n  catchup 'some');\nSELECT 1 AS id"
+    with pytest.raises(ModelError, match=r"a\.sql:2:11: error: a mode is one of none, latest, all"):
+        Project.load(write_project(tmp_path / "p", {"models/a": text}))
 
 
 @pytest.mark.parametrize(

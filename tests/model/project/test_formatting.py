@@ -256,3 +256,38 @@ def test_the_header_of_a_history_reads_the_same(options: str) -> None:
     before = script(f"-- materialize ducklake://main/t {options}\nSELECT 1 AS a").declaration
     lines = "\n".join(annotation_lines(before))
     assert comparable(script(f"{lines}\nSELECT 1 AS a").declaration) == comparable(before)
+
+
+TRIGGERS = """\
+-- pipeline
+-- materialize ducklake://main/s.t
+#on  schedule  tz='Europe/Berlin'   cron='0 6 * * *'
+-- on webhook debounce='5s' name="a/b"
+-- on kafka topic=orders
+-- on ducklake://main/u  debounce=60
+// catchup  all   window=30d max=10
+
+SELECT 1 AS a
+"""
+
+
+def test_triggers_are_written_in_one_spelling() -> None:
+    text = rewritten(script(TRIGGERS))
+    assert text.splitlines()[2:7] == [
+        '-- on schedule cron="0 6 * * *" tz="Europe/Berlin"',
+        "-- on webhook name=a/b debounce=5s",
+        "-- on kafka topic=orders",
+        "-- on ducklake://main/u debounce=60",
+        "-- catchup all max=10 window=30d",
+    ]
+    assert rewritten(script(text)) == text
+    with pytest.raises(InputError, match=r"MODEL \(...\) cannot say on"):
+        rewritten(script(TRIGGERS), "model")
+
+
+def test_catchup_is_written_in_both_forms() -> None:
+    line = "-- catchup all max=10"
+    header = f"-- pipeline\n-- materialize ducklake://main/s.t\n{line}\nSELECT 1 AS a\n"
+    block = rewritten(script(header), "model")
+    assert "catchup 'all max=10'" in block
+    assert line in rewritten(script(block), "annotations").splitlines()

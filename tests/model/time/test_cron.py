@@ -8,7 +8,7 @@ from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.time.cron import AutoRestatement, Cron
+from penstock.model.time.cron import AutoRestatement, Cron, NeverDue
 from penstock.model.time.interval import UNITS, Interval
 
 YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -84,3 +84,24 @@ def test_it_is_about_the_last_intervals() -> None:
     assert last == (Interval(datetime(2026, 3, 27, tzinfo=UTC), KNOWN[0].end),)
     assert AutoRestatement("@daily").window(KNOWN, UNITS["day"]) == KNOWN
     assert AutoRestatement("@daily", intervals=3).window((), UNITS["day"]) == ()
+
+
+@pytest.mark.parametrize("text", ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 12 31 2 *"])
+def test_an_expression_of_a_day_that_never_comes(text: str) -> None:
+    with pytest.raises(NeverDue, match="is never due"):
+        Cron(text).check_fields()
+    with pytest.raises(ValueError, match="is never due"):
+        Cron(text).check()
+
+
+@pytest.mark.parametrize("text", ["", "x", "0 6 * *", "61 * * * *", "0 0 32 1 *", "0 0 31 13 *"])
+def test_what_is_no_expression_is_not_called_one_that_is_never_due(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a cron expression") as caught:
+        Cron(text).check_fields()
+    assert not isinstance(caught.value, NeverDue)
+
+
+@pytest.mark.parametrize("text", ["* * * * *", "@daily", "0 0 29 2 *", "0 0 31 2 1"])
+def test_an_expression_may_be_due_every_minute_or_every_fourth_year(text: str) -> None:
+    Cron(text).check_fields()
+    assert Cron(text).next(datetime(2026, 1, 1, tzinfo=UTC)).year >= 2026

@@ -23,7 +23,6 @@ from penstock.model.definition.graph import makers_of, table_key
 from penstock.model.definition.model import Model
 from penstock.model.files.yaml_file import Reading
 from penstock.model.project.not_models import FIRST_MODEL
-from penstock.model.script.file_uris import may_be, one_spelling
 from penstock.model.script.sources import table_read
 from penstock.model.time.moments import read_moment
 from penstock.model.time.time_macros import TOKEN
@@ -176,7 +175,7 @@ def _referenced(
     models: Sequence[Model], externals: Sequence[External], catalogs: Catalogs | None
 ) -> Iterator[Diagnostic]:
     """Tables that models read, wait for or test against, and that neither a model makes nor a lake
-    has; and files of ``on`` lines that no step writes."""
+    has."""
     makers = makers_of(models)
     described = {table_key(external.table) for external in externals}
     known: dict[str, bool] = {}
@@ -187,7 +186,6 @@ def _referenced(
             known[key] = key in makers or _is_there(table, catalogs)
         return not known[key]
 
-    written = [(file, model.name) for model in models for file in model.files_written]
     for model in models:
         for reference in _references(model):
             table = reference.table
@@ -198,7 +196,6 @@ def _referenced(
                 near = nearest(table.table, [each.target.table for each in models])
                 hint = f"did you mean {near}?" if near else reference.hint
                 yield Diagnostic("warning", message, reference.place, hint, reference.rule)
-        yield from _on_files(model, written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,17 +251,6 @@ def _tested(model: Model) -> Iterator[_Reference]:
 def _as_lake(table: TableName) -> str:
     """The key of the table that is meant where an ATTACH was forgotten, which is said already."""
     return table_key(replace(table, schema=DEFAULT_SCHEMA))
-
-
-def _on_files(model: Model, written: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
-    for number, trigger in enumerate(model.schedule.triggers):
-        asset = trigger.asset
-        if asset is None or not asset.is_file:
-            continue
-        if not any(may_be(one_spelling(str(asset)), file) for file, _ in written):
-            message = f"no step of the project writes {asset}, so nothing runs before the model"
-            hint = "start it by penstock run, from cron or another scheduler"
-            yield Diagnostic("warning", message, model.place(f"on:{number}"), hint, "on-file")
 
 
 def _seeds(models: Sequence[Model], root: Path) -> Iterator[Diagnostic]:

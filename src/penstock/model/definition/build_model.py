@@ -15,6 +15,7 @@ from typing import Any
 from penstock.errors import Diagnostic, PartitionError
 from penstock.model.definition.changes import check_change_feed, check_incremental
 from penstock.model.definition.model import Model, TestScript
+from penstock.model.definition.triggers import check_triggers, cron_of, why_never_due
 from penstock.model.files.header_lines import read_header
 from penstock.model.files.source_map import Source
 from penstock.model.headers.syntax import begins_model
@@ -227,12 +228,19 @@ def _of_intervals(
         for each in fields(cadence)
         if each.name in declaration.places
     }
-    yield from (_idle_finding(declaration, name) for name, value in asked.items() if value)
-    for name in OF_INTERVALS if by_time is not None else ():
-        if name in declaration.places and getattr(by_time, name):
-            message = f"`{name}` has no effect: the query does not read by intervals"
-            hint = "filter its input by @start_dt and @end_dt, or take it away"
+    asked |= {name: getattr(by_time, name, None) for name in OF_INTERVALS}
+    is_due = cron_of(declaration) is not None
+    for name in (name for name, value in asked.items() if value and name in declaration.places):
+        why = "the query does not read by intervals"
+        hint = "filter its input by @start_dt and @end_dt, or take it away"
+        if name in _OF_SCHEDULES and not is_due:
+            why, hint = why_never_due(declaration), "take it away"
+        if name not in _OF_SCHEDULES or not is_due:
+            message = f"`{name}` has no effect: {why}"
             yield Diagnostic("warning", message, declaration.place(name), hint, "model-idle")
+
+
+_OF_SCHEDULES = frozenset({"cron", "cron_tz", "start", "end"})  # what a schedule has, too
 
 
 def _of_readers(declaration: Declaration, query: Query) -> Iterator[Diagnostic]:
@@ -409,37 +417,16 @@ def _known_lake(declared: _Declared, what: str, table: TableName) -> Iterator[Di
         yield declared.error(what, str(unknown), unknown.hint, "unknown-lake")
 
 
-def _idle(declared: _Declared) -> Iterator[Diagnostic]:
-    """Yield what is asked for and nothing acts on: a run happens when a user starts it."""
+def _timeout(declared: _Declared) -> Iterator[Diagnostic]:
     declaration = declared.declaration
-    schedule = declaration.schedule
-    idle = {
-        f"on:{number}": trigger.kind if trigger.asset is None else trigger.asset.kind
-        for number, trigger in enumerate(schedule.triggers)
-        if trigger.asset is None or not trigger.asset.is_made
-    }
-    idle |= {
-        f"on:{number}": "debounce"
-        for number, trigger in enumerate(schedule.triggers)
-        if trigger.debounce is not None
-    }
-    asked = {"trigger": schedule.join, "freshness": schedule.freshness}
-    asked |= {"debounce": schedule.debounce}
-    asked |= {} if declared.python else {"timeout": declaration.timeout}
-    idle |= {what: what for what, value in asked.items() if value}
-    for what, name in idle.items():
-        if name == "timeout":
-            message = "only a step in Python has a timeout"
-            where = declaration.place(what)
-            yield Diagnostic("warning", message, where, "take it away", "idle")
-            continue
-        yield _idle_finding(declaration, name, what)
+    if declaration.timeout and declared.python is None:
+        message = "only a step in Python has a timeout"
+        where = declaration.place("timeout")
+        yield Diagnostic("warning", message, where, "take it away", "idle")
 
 
-def _idle_finding(declaration: Declaration, name: str, what: str | None = None) -> Diagnostic:
-    message = f"nothing acts on `{name}` in this version: the step runs when you run it"
-    hint = "start it by penstock run, from cron or another scheduler"
-    return Diagnostic("warning", message, declaration.place(what or name), hint, "idle")
+def _schedule(declared: _Declared) -> Iterator[Diagnostic]:
+    yield from check_triggers(declared.declaration)
 
 
 _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
@@ -448,7 +435,8 @@ _RULES: tuple[Callable[[_Declared], Iterator[Diagnostic]], ...] = (
     _relationships,
     _quarantine,
     _expressions,
-    _idle,
+    _schedule,
+    _timeout,
 )
 
 

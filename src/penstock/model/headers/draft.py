@@ -18,7 +18,7 @@ from penstock.model.values.asset import ColumnLineage, ColumnType, Materialize, 
 from penstock.model.values.custom_strategy import Materialization
 from penstock.model.values.data_test import DataTest
 from penstock.model.values.kinds import Kind
-from penstock.model.values.schedule import Cadence, Retry, Schedule, Trigger
+from penstock.model.values.schedule import Cadence, CatchupLine, Retry, Schedule, Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Annotations:
     needs: tuple[NeedLine, ...] = ()
     freshness: str | None = None
     debounce_default: str | None = None
+    catchup: CatchupLine | None = None
     retry: Retry | None = None
     timeout: str | None = None
     tag: str | None = None

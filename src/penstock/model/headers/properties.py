@@ -30,7 +30,14 @@ from penstock.model.time.partition import KINDS as PARTITIONS
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import ColumnLineage, ColumnType, TableName, UnknownName
 from penstock.model.values.data_test import DataTest
-from penstock.model.values.schedule import EVENTS, Retry, Trigger
+from penstock.model.values.schedule import (
+    CATCHUP_MODES,
+    EVENTS,
+    CatchupLine,
+    Retry,
+    Trigger,
+    read_catchup,
+)
 from penstock.settings.keys import DIALECTS
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import dotted, nearest
@@ -43,6 +50,8 @@ _ASSET = r"(ducklake(://\S*)?|(delta|s3|res|datatable|volume)://\S+|\$res:\S+)"
 _TARGET = rf"((manual|scd2) )?{_ASSET}.*"
 _SLICES = rf"({'|'.join(PARTITIONS)})( .*)?"
 _TESTS = r"(unique|not_null|accepted_values|relationships) .*|\S+/\S+"
+_TRIGGER = rf"{_ASSET}.*|({'|'.join(EVENTS)})( \w+=.*)?"
+_CATCHUP = rf"({'|'.join(CATCHUP_MODES)})( \w+=.*)?"
 _DURATION = r"\d+[smhd]?"
 _NOTHING = re.compile("")
 _AWAY = "take it away"
@@ -182,6 +191,14 @@ def _read_needs(prop: NamedValue, draft: BlockDraft) -> tuple[tuple[TableName, N
     return tuple(needs.items())
 
 
+def _read_catchup(prop: NamedValue, _: BlockDraft) -> CatchupLine:
+    try:
+        return read_catchup(values.text(prop.value))
+    except ValueError as error:
+        hint = "write none, latest or all, with options in quotes: 'all max=10 window=30d'"
+        raise prop.value.wrong(str(error), hint) from None
+
+
 def _read_settings(prop: NamedValue, _: BlockDraft) -> tuple[Setting, ...]:
     settings = []
     for key, value in values.pairs(prop.value):
@@ -271,8 +288,15 @@ def _write_partition(spec: PartitionSpec) -> str:
 
 
 def _write_trigger(trigger: Trigger) -> str:
-    debounce = f" debounce={trigger.debounce}" if trigger.debounce else ""
-    return trigger.kind if trigger.asset is None else f"{trigger.asset}{debounce}"
+    if trigger.asset is not None:
+        debounce = f" debounce={trigger.debounce}" if trigger.debounce else ""
+        return f"{trigger.asset}{debounce}"
+    always = frozenset({"cron", "tz"})  # in quotes
+    options = (
+        f"{name}={values.quoted(text, _NOTHING) if name in always else text}"
+        for name, text in trigger.options
+    )
+    return " ".join((trigger.kind, *options))
 
 
 def _write_retry(retry: Retry) -> str:
@@ -339,11 +363,16 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "schedule.triggers",
-        LineForm("on", "triggers", steps.on, _write_trigger, rf"{_ASSET}.*|{'|'.join(EVENTS)}"),
+        LineForm("on", "triggers", steps.on, _write_trigger, _TRIGGER),
     ),
     Property("schedule.join", LineForm("trigger", "join_mode", steps.trigger, looks="all|any")),
     Property("schedule.freshness", _duration("freshness", "freshness")),
     Property("schedule.debounce", _duration("debounce", "debounce_default")),
+    Property(
+        "schedule.catchup",
+        LineForm("catchup", "catchup", steps.catchup, looks=_CATCHUP),
+        BlockForm("catchup", _read_catchup, lambda line: values.write_text(str(line))),
+    ),
     Property("retry", LineForm("retry", "retry", steps.retry, _write_retry, r"\d+( .*)?")),
     Property("timeout", LineForm("timeout", "timeout", steps.timeout, looks=_DURATION)),
     _value("layout.partitioned_by", values.partition_keys, _list_of(_write_key)),

@@ -7,18 +7,27 @@ slice is (``partitioned``), and what it needs and returns (``needs``, ``column``
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.errors import Location
-from penstock.model.files.header_lines import CommentLine, is_unclosed, unquote
+from penstock.model.files.header_lines import CommentLine, Word, is_unclosed, unquote
 from penstock.model.headers.draft import LineDraft
 from penstock.model.headers.tests import split_asset_column
+from penstock.model.headers.values import quoted
 from penstock.model.script.declaration import CHANGES, FILES
 from penstock.model.time.needs import FORMS as NEED_FORMS
 from penstock.model.time.needs import NeedLine, read_need
 from penstock.model.time.partition import KINDS, PartitionSpec
 from penstock.model.values.asset import ColumnInput, ColumnLineage, ColumnType, parse_asset
-from penstock.model.values.schedule import EVENTS, Retry, Trigger
+from penstock.model.values.schedule import (
+    CATCHUP_MODES,
+    EVENTS,
+    NAME_OPTIONS,
+    OPTIONS,
+    Retry,
+    Trigger,
+    read_catchup,
+)
 from penstock.settings.keys import DIALECTS
 from penstock.settings.quantities import is_duration, seconds_of
 from penstock.sql.identifiers import nearest
@@ -31,6 +40,8 @@ JOINS = ("all", "any")
 LINEAGE_FORM = "column out <- ducklake://main/table.column"
 TYPE_FORM = "column out BIGINT"
 PARTITION_OPTIONS = ("tz", "format", "start", "key")
+_NAME = re.compile(r"[\w./-]{1,200}", re.ASCII)
+_WORD = re.compile(r"[^\s,'\"]+")
 _COUNT = re.compile(r"\+?\d+")
 _DEBOUNCE = re.compile(r"^(?P<asset>.*?)\s+debounce=(?P<duration>\S*)$")
 _LINEAGE = re.compile(r"(?P<column>\S+?)\s*<-\s*(?P<inputs>.+)")
@@ -234,44 +245,126 @@ def _warn_of_option(draft: LineDraft, place: Location, kind: str, name: str, tex
 
 
 def on(line: CommentLine, draft: LineDraft) -> None:
-    # `on <asset> [debounce=<dur>]` or `on <event>`; the path may hold blanks
-    new, triggers = _read_trigger(line, draft), draft.annotations.triggers
+    # `on <asset> [debounce=<dur>]` or `on <event> [options]`; the path may hold blanks
+    triggers = draft.annotations.triggers
+    what = f"on:{len(triggers)}"
+    word = line.words[0].text if line.words else ""
+    new = _read_event(line, draft, what) if word in EVENTS else _read_asset(line, draft)
     if new is None:
         return
-    if any((old.kind, old.asset) == (new.kind, new.asset) for old in triggers):
+    if any((old.kind, old.asset, old.name) == (new.kind, new.asset, new.name) for old in triggers):
         draft.drop(line, "it is here already", line.text)
         return
-    draft.places[f"on:{len(triggers)}"] = line.location
+    draft.places[what] = line.location
     draft.record(triggers=(*triggers, new))
 
 
-def _read_trigger(line: CommentLine, draft: LineDraft) -> Trigger | None:
+def _read_asset(line: CommentLine, draft: LineDraft) -> Trigger | None:
     cut = _DEBOUNCE.match(line.rest)
     text, debounce = (cut["asset"], cut["duration"]) if cut else (line.rest, None)
-    if text in EVENTS:
-        if debounce is not None:
-            message = f"`{line.text}`: only an asset has a debounce, so there is none"
-            draft.warn(line.location, message, f"write `{line.prefix} on {text}`", rule="debounce")
-        return Trigger(text)
     asset = parse_asset(text, bare_ducklake=False)
     if asset is None:
         draft.drop(line, *_why_no_trigger(line))
         return None
     if debounce is not None and not is_duration(debounce):
-        draft.warn(
-            line.location,
-            f"`{line.text}`: `debounce={debounce}` is not a duration, so it is dropped",
-            f"write `{line.prefix} on {text} debounce=60s`",
-            rule="debounce",
-        )
+        _drop_debounce(line, draft, debounce, f"on {text} debounce=60s")
         debounce = None
     return Trigger("asset", asset, debounce)
 
 
+def _drop_debounce(line: CommentLine, draft: LineDraft, debounce: str, form: str) -> None:
+    message = f"`{line.text}`: `debounce={debounce}` is not a duration, so it is dropped"
+    draft.warn(line.location, message, f"write `{line.prefix} {form}`", rule="debounce")
+
+
+def _read_event(line: CommentLine, draft: LineDraft, what: str) -> Trigger | None:
+    """An event with its options. The place of each is that of the trigger with its name."""
+    event = line.words[0].text
+    words = line.options(after=line.words[0])
+    if any("=" not in word.text for word in words):
+        draft.drop(line, "only options follow an event, as `name=value`", _event_form(event, words))
+        return None
+    options: dict[str, str] = {}
+    for word in words:
+        name, _, text = word.text.partition("=")
+        value = unquote(text)
+        if _is_option(line, draft, word, options) and _is_value(line, draft, word, value):
+            options[name] = value
+            draft.places[f"{what}:{name}"] = word.location
+    return Trigger(
+        event,
+        debounce=options.get("debounce"),
+        name=options.get(NAME_OPTIONS.get(event, "")),
+        cron=options.get("cron"),
+        tz=options.get("tz"),
+    )
+
+
+def _event_form(event: str, words: Sequence[Word]) -> str:
+    """Write the options that bare words were probably meant as."""
+    groups: list[str] = []
+    for word in words:
+        if groups and "=" not in word.text:
+            groups[-1] += f" {word.text}"
+        elif "=" in word.text:
+            groups.append(word.text)
+        elif event in NAME_OPTIONS and _NAME.fullmatch(word.text):
+            groups.append(f"{NAME_OPTIONS[event]}={word.text}")
+    options = [group.partition("=") for group in groups]
+    written = (f"{name}={quoted(unquote(text), _WORD)}" for name, _, text in options)
+    known = (text for text, option in zip(written, options, strict=True) if option[0])
+    return " ".join(("on", event, *known))
+
+
+def _is_option(line: CommentLine, draft: LineDraft, word: Word, options: Mapping[str, str]) -> bool:
+    """Return whether an event has the option, once; report one that is dropped."""
+    event, (name, _, text) = line.words[0].text, word.text.partition("=")
+    if name in OPTIONS[event] and name not in options:
+        return True
+    guess = nearest(name, OPTIONS[event]) if name not in OPTIONS[event] else None
+    instead = f"{guess}={text}" if guess else ""
+    reason = f"`{event}` has no option `{name}`"
+    if name in options:
+        reason = f"`{name}=` is given twice"
+    elif name == "debounce":
+        reason = "only an asset or a message has a debounce, so there is none"
+    rule = "debounce" if name == "debounce" else "on-option"
+    hint = f"write `{line.prefix} {_replace(line, word, instead)}`"
+    draft.warn(word.location, f"`{line.text}`: {reason}", hint, rule=rule)
+    return False
+
+
+def _is_value(line: CommentLine, draft: LineDraft, word: Word, value: str) -> bool:
+    """Return whether an option can have the value; report one that it cannot."""
+    name, _, text = word.text.partition("=")
+    if is_unclosed(text):
+        message = f"`{word.text}` has no closing quote"
+        hint = f"write `{line.prefix} {_replace(line, word, word.text + text[0])}`"
+        draft.warn(word.location, message, hint, rule="on-option")
+    if name == "debounce" and not is_duration(value):
+        _drop_debounce(line, draft, value, _replace(line, word, "debounce=60s"))
+        return False
+    if not value:
+        hint = f"write `{line.prefix} {_replace(line, word, '')}`, or give it a value"
+        draft.warn(word.location, f"`{name}=` is empty", hint, rule="on-option")
+        return False
+    if name in NAME_OPTIONS.values() and not _NAME.fullmatch(value):
+        message = f"`{word.text}` is not a name of messages"
+        hint = "use letters, digits, `_`, `-`, `.` and `/`, at most 200 of them"
+        draft.error(word.location, message, hint, rule="on-name")
+        return False
+    return True
+
+
+def _replace(line: CommentLine, word: Word, instead: str) -> str:
+    """Return a line with another word in place of one."""
+    start = (word.location.column or 0) - line.column
+    before, after = line.text[:start].rstrip(), line.text[start + len(word.text) :].strip()
+    return " ".join(part for part in (before, instead, after) if part)
+
+
 def _why_no_trigger(line: CommentLine) -> tuple[str, str]:
     word = line.words[0].text if line.words else ""
-    if word in EVENTS:
-        return f"`{word}` stands alone", f"on {word}"
     if word.startswith("delta://"):
         return "the asset names no table", "on delta://ROOT/schema/table"
     if word == "ducklake" or word.startswith("ducklake://"):
@@ -279,6 +372,19 @@ def _why_no_trigger(line: CommentLine) -> tuple[str, str]:
     guess = nearest(word, EVENTS)
     form = f"on {guess}" if guess else "on ducklake://main/table"
     return "it names no asset and no event", form
+
+
+def catchup(line: CommentLine, draft: LineDraft) -> None:
+    earlier = draft.annotations.catchup
+    if earlier is not None:
+        draft.drop(line, "the first `catchup` holds", f"catchup {earlier}")
+        return
+    try:
+        draft.record(catchup=read_catchup(line.rest))
+        draft.places["catchup"] = line.location
+    except ValueError as error:
+        mode = nearest(line.words[0].text if line.words else "", CATCHUP_MODES) or "latest"
+        draft.drop(line, str(error), f"catchup {mode}")
 
 
 def trigger(line: CommentLine, draft: LineDraft) -> None:

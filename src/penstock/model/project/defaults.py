@@ -20,7 +20,7 @@ from penstock.model.time.cron import Cron
 from penstock.model.time.moments import read_moment
 from penstock.model.time.partition import TIME_KINDS
 from penstock.model.values.data_test import DataTest, ExpressionTest
-from penstock.model.values.schedule import Retry
+from penstock.model.values.schedule import OPTIONS, Retry, Schedule
 from penstock.settings.project_settings import ModelDefaults
 
 
@@ -61,6 +61,7 @@ class Defaults:
             about=about,
             tags=tuple(dict.fromkeys(tags)),
             retry=declaration.retry or retry,
+            schedule=_with_cron(declaration.schedule, values),
         )
         return _with_tests(_with_times(declaration, values), mine)
 
@@ -94,6 +95,21 @@ def _with_times(declaration: Declaration, values: Mapping[str, str]) -> Declarat
         cadence=cadence,
         time_range=None if by_time is None else replace(by_time, cadence=cadence),
     )
+
+
+def _with_cron(schedule: Schedule, values: Mapping[str, str]) -> Schedule:
+    """``cron`` and its zone for a line ``on schedule`` that lacks them."""
+    triggers = (
+        replace(
+            trigger,
+            cron=trigger.cron or values.get("cron"),
+            tz=trigger.tz or values.get("cron_tz"),
+        )
+        if "cron" in OPTIONS.get(trigger.kind, ())
+        else trigger
+        for trigger in schedule.triggers
+    )
+    return replace(schedule, triggers=tuple(triggers))
 
 
 def _with_tests(declaration: Declaration, mine: Sequence[FolderDefaults]) -> Declaration:

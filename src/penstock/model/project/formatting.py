@@ -44,7 +44,7 @@ _MISSING = {"allow": "drop", "warn": "drop", "ignore": "leave", "keep": "leave",
 #: the order of properties in MODEL (...); those that all models have come first
 ORDER = (
     *("description", "owner", "cron", "cron_tz", "interval_unit", "start", "end"),
-    *("allow_partials", "stamp", "project", "tags", "partitioned_by", "clustered_by"),
+    *("catchup", "allow_partials", "stamp", "project", "tags", "partitioned_by", "clustered_by"),
     *("depends_on", "needs", "session_properties", "grains", "references", "columns"),
     *("column_descriptions", "audits", "incremental", "late", "formatting"),
 )

@@ -24,6 +24,7 @@ from penstock.model.definition.graph import check_graph
 from penstock.model.definition.model import Model, TestScript
 from penstock.model.definition.own_tables import placed
 from penstock.model.definition.tests import Asking, audit_script, test_script
+from penstock.model.definition.triggers import check_cascades
 from penstock.model.definition.warnings import closed_intervals, without_start
 from penstock.model.files.header_lines import read_header
 from penstock.model.headers import read as ddl
@@ -234,7 +235,7 @@ def _together(
     if not wrong:
         embedding, found = embed(models)
         models = list(embedding)
-        findings += (*found, *without_start(models))
+        findings += (*found, *without_start(models), *check_cascades(models))
     findings += _forgotten_aliases(models)
     findings += closed_intervals(models)
     if any((place.root / name).is_file() for name in refused_settings.FILE_NAMES):

@@ -144,6 +144,11 @@ class Declaration:
         )
 
     @property
+    def by_block(self) -> bool:
+        """Return whether ``MODEL (...)`` declares it, and not header lines."""
+        return "MODEL" in self.places
+
+    @property
     def on(self) -> tuple[TableName, ...]:
         """The tables that trigger it."""
         assets = (trigger.asset for trigger in self.schedule.triggers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
@@ -29,6 +30,7 @@ SHORTCUTS = {
 SHORTEST = timedelta(minutes=5)
 _SAMPLE = datetime(2023, 1, 1, tzinfo=UTC)  # gaps are those after it, the same every day
 _RUNS = 6  # five gaps
+_NO_FIELDS = ("", "", "")
 
 
 class TooOften(ValueError):
@@ -48,14 +50,30 @@ class Cron:
 
     def check(self) -> None:
         """Raise ValueError for what is not a cron expression, `TooOften` below `SHORTEST`."""
-        from cronsim import CronSimError
+        self.check_fields()
+        if self.shortest_gap < SHORTEST:
+            raise TooOften("is more often than every 5 minutes")
+
+    def check_fields(self) -> None:
+        """Check the expression, however often it is due.
+
+        Raises:
+            NeverDue: No day is ever named by it, as by 31 February.
+            ValueError: It is not a cron expression.
+        """
+        from cronsim import CronSim, CronSimError
 
         try:
-            gap = self.shortest_gap
+            times = CronSim(self.fields, _SAMPLE)
         except CronSimError as error:
+            *times_of_day, day, month, weekday = [*_NO_FIELDS, *self.fields.split()]
+            with suppress(CronSimError):  # the day and the month are right, each on its own
+                CronSim(" ".join((*times_of_day, day, "*", weekday)).strip(), _SAMPLE)
+                CronSim(" ".join((*times_of_day, "1", month, weekday)).strip(), _SAMPLE)
+                raise NeverDue("is never due: its months do not have such a day") from None
             raise ValueError(f"is not a cron expression: {error}") from None
-        if gap < SHORTEST:
-            raise TooOften("is more often than every 5 minutes")
+        if next(times, None) is None:
+            raise NeverDue("is never due")
 
     @property
     def shortest_gap(self) -> timedelta:
@@ -96,6 +114,10 @@ class Cron:
     @property
     def _zone(self) -> ZoneInfo:
         return ZoneInfo(self.zone)
+
+
+class NeverDue(ValueError):
+    """A cron expression that names no time, as 31 February."""
 
 
 @dataclass(frozen=True, slots=True)
