@@ -21,7 +21,7 @@ marked with the moment of the decision, and does not fire for the past.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -68,13 +68,20 @@ class _Times:
 
     Attributes:
         fired: The times that fire, the newest first.
-        skipped: The newest time that does not.
+        skipped: The newest time that does not, if there is one.
         reason: Why it does not.
     """
 
     fired: list[datetime] = field(default_factory=list)
-    skipped: datetime | None = None
+    skipped: list[datetime] = field(default_factory=list)
     reason: str = ""
+
+    def outcomes_of(self, model: str) -> list[Outcome]:
+        """Return the outcomes of times that do not fire."""
+        return [
+            Outcome(_identify(model, due), model, OutcomeKind.IGNORED, reason=self.reason)
+            for due in self.skipped
+        ]
 
 
 def due_events(subscriptions: Mapping[str, Subscription], agenda: Agenda, moment: datetime) -> Due:
@@ -91,33 +98,23 @@ def due_events(subscriptions: Mapping[str, Subscription], agenda: Agenda, moment
     events: list[TriggerEvent] = []
     marks: list[ScheduleMark] = []
     outcomes: list[Outcome] = []
-    wakes_at: datetime | None = None
+    wakes: list[datetime] = []
     for model, subscription in subscriptions.items():
-        mark = agenda.marks.get(model)
-        cron = subscription.cron
-        if cron is None:
-            marks += _end_mark(mark, moment)
-            continue
-        if mark is None or (mark.expression, mark.zone) != (cron.expression, cron.zone):
-            since = moment if mark is None else max(moment, mark.since)
-            mark = ScheduleMark(model, cron.expression, cron.zone, since)
+        before = agenda.marks.get(model)
+        mark = _continue_mark(model, subscription.cron, before, moment)
+        if subscription.cron is not None and mark is not None:
+            upcoming = _find_next(subscription.cron, mark.since)
+            if upcoming is not None and upcoming <= moment:
+                times = _judge_times(subscription, subscription.cron, mark.since, moment)
+                events += [_schedule_event(model, due) for due in times.fired]
+                outcomes += times.outcomes_of(model)
+                events += [_schedule_event(model, due) for due in times.skipped]
+                mark = replace(mark, since=max(upcoming, subscription.cron.floor(moment)))
+                upcoming = _find_next(subscription.cron, mark.since)
+            wakes += [upcoming] if upcoming is not None else []
+        if mark is not None and mark != before:
             marks.append(mark)
-        upcoming = _find_next(cron, mark.since)
-        if upcoming is not None and upcoming <= moment:
-            newest = cron.floor(moment)
-            marks.append(ScheduleMark(model, cron.expression, cron.zone, newest))
-            times = _judge_times(subscription, cron, mark.since, moment)
-            events += [_schedule_event(model, time) for time in times.fired]
-            if times.skipped is not None:
-                skipped = _schedule_event(model, times.skipped)
-                events.append(skipped)
-                outcomes.append(
-                    Outcome(skipped.id, model, OutcomeKind.IGNORED, reason=times.reason)
-                )
-            upcoming = _find_next(cron, newest)
-        if upcoming is not None and (wakes_at is None or upcoming < wakes_at):
-            wakes_at = upcoming
-    return Due(tuple(events), tuple(marks), tuple(outcomes), wakes_at)
+    return Due(tuple(events), tuple(marks), tuple(outcomes), min(wakes, default=None))
 
 
 @lru_cache(maxsize=65536)  # each decision asks for all models; the answer changes when one is due
@@ -129,14 +126,22 @@ def _find_next(cron: Cron, since: datetime) -> datetime | None:
         return None
 
 
-def _end_mark(mark: ScheduleMark | None, moment: datetime) -> tuple[ScheduleMark, ...]:
-    """Return the mark of a model that has no schedule any more, if it had one.
+def _continue_mark(
+    model: str, cron: Cron | None, mark: ScheduleMark | None, moment: datetime
+) -> ScheduleMark | None:
+    """Return the mark from which a schedule goes on.
 
-    It has no expression. If the schedule comes back, that is a change, and the past does not fire.
+    The mark of a model that has no schedule any more has no expression. If the schedule comes
+    back, that is a change, and the past does not fire.
     """
-    if mark is None or not mark.expression:
-        return ()
-    return (ScheduleMark(mark.model, "", "", max(moment, mark.since)),)
+    if cron is None and mark is None:
+        return None
+    expression, zone = (cron.expression, cron.zone) if cron is not None else ("", "")
+    if mark is None:
+        return ScheduleMark(model, expression, zone, moment)
+    if (mark.expression, mark.zone) == (expression, zone):
+        return mark
+    return ScheduleMark(model, expression, zone, max(moment, mark.since))
 
 
 def _judge_times(
@@ -154,7 +159,7 @@ def _judge_times(
             continue
         obstacle = _OBSTACLES[catchup.mode or ""](catchup, times.fired, missed, moment - due)
         if obstacle is not None:
-            times.skipped = due
+            times.skipped.append(due)
             times.reason = f"missed while nothing was serving ({obstacle})"
             earlier = cron.floor(due - timedelta.resolution)
             if earlier > since:
@@ -211,6 +216,9 @@ _OBSTACLES = {
 }
 
 
+def _identify(model: str, due: datetime) -> str:
+    return f"schedule:{model}@{due.isoformat()}"
+
+
 def _schedule_event(model: str, due: datetime) -> TriggerEvent:
-    identity = f"schedule:{model}@{due.isoformat()}"
-    return TriggerEvent(identity, EventKind.SCHEDULE, model, due, fire_time=due)
+    return TriggerEvent(_identify(model, due), EventKind.SCHEDULE, model, due, fire_time=due)
