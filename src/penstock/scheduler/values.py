@@ -69,6 +69,7 @@ class TriggerEvent:
         fire_time: The time that the chain of firings is for; None at the top of a chain.
         depth: The number of firings above it in the chain.
         models: The models above it in the chain, from the top.
+        backfill: The backfill that asks for the slice.
     """
 
     id: str
@@ -82,6 +83,7 @@ class TriggerEvent:
     fire_time: datetime | None = None
     depth: int = 0
     models: tuple[str, ...] = ()
+    backfill: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,172 @@
+"""Decide what runs: a pure function of subscriptions, the agenda, new events and the time.
+
+`decide` reads no clock, file or catalog. The same input gives the same decision, apart from ids,
+which come from its caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from penstock.scheduler.covering import Board, Demand, cover
+from penstock.scheduler.matching import (
+    Index,
+    Match,
+    explain_no_match,
+    find_matches,
+    find_obstacle,
+)
+from penstock.scheduler.partitions import find_slices
+from penstock.scheduler.readiness import settle
+from penstock.scheduler.subscription import Subscription
+from penstock.scheduler.values import (
+    Agenda,
+    Decision,
+    FreshnessMark,
+    Outcome,
+    OutcomeKind,
+    ScheduleMark,
+    TriggerEvent,
+)
+
+
+class Production(Protocol):
+    """Events that follow from the time alone. It may have ``outcomes`` too."""
+
+    @property
+    def events(self) -> Sequence[TriggerEvent]:
+        """Return the events."""
+
+    @property
+    def marks(self) -> Sequence[ScheduleMark] | Sequence[FreshnessMark]:
+        """Return what to remember of them."""
+
+    @property
+    def wakes_at(self) -> datetime | None:
+        """Return when there may be more."""
+
+
+class Producer(Protocol):
+    """Produce the events that the time brings: schedules that are due, tables that are late."""
+
+    def __call__(
+        self, subscriptions: Mapping[str, Subscription], agenda: Agenda, moment: datetime, /
+    ) -> Production:
+        """Return what is due at a moment."""
+
+
+def decide(
+    subscriptions: Mapping[str, Subscription],
+    agenda: Agenda,
+    events: Sequence[TriggerEvent],
+    moment: datetime,
+    new_id: Callable[[], str],
+    *,
+    producers: Sequence[Producer] = (),
+) -> Decision:
+    """Decide what becomes of new events, and of firings that wait.
+
+    Args:
+        subscriptions: The subscriptions by model. `Index.of` makes repeated decisions quicker.
+        agenda: The state from which to decide.
+        events: What happened, in the order in which it was seen.
+        moment: The time of the decision.
+        new_id: Returns the id of a new firing.
+        producers: Produce events of the time itself. They are decided after the others.
+
+    Returns:
+        The decision.
+    """
+    index = Index.of(subscriptions)
+    productions = [producer(index, agenda, moment) for producer in producers]
+    produced = tuple(event for production in productions for event in production.events)
+    decision = decide_events(index, agenda, (*events, *produced), moment, new_id)
+    marks = [mark for production in productions for mark in production.marks]
+    outcomes: list[Outcome] = []
+    for production in productions:
+        outcomes += getattr(production, "outcomes", ())  # only schedules skip times
+    return replace(
+        decision,
+        events=produced,
+        outcomes=(*outcomes, *decision.outcomes),
+        marks=tuple(mark for mark in marks if isinstance(mark, ScheduleMark)),
+        freshness=tuple(mark for mark in marks if isinstance(mark, FreshnessMark)),
+        wakes_at=_earliest((decision.wakes_at, *(item.wakes_at for item in productions))),
+    )
+
+
+def decide_events(
+    subscriptions: Mapping[str, Subscription],
+    agenda: Agenda,
+    events: Iterable[TriggerEvent],
+    moment: datetime,
+    new_id: Callable[[], str],
+) -> Decision:
+    """Decide what becomes of events that are given.
+
+    An event that an open firing covers already has its outcome, and gets no other.
+
+    Args:
+        subscriptions: The subscriptions by model.
+        agenda: The state from which to decide.
+        events: The events, in the order in which they were seen.
+        moment: The time of the decision.
+        new_id: Returns the id of a new firing.
+
+    Returns:
+        The decision, without marks.
+    """
+    index = Index.of(subscriptions)
+    board = Board(agenda, new_id)
+    for event in {event.id: event for event in events}.values():
+        matches = find_matches(index, event)
+        if not matches:
+            board.record(event.id, "", OutcomeKind.IGNORED, reason=explain_no_match(index, event))
+        for match in matches:
+            if not board.has_covered(match.reader.model, event.id):
+                _admit(board, event, match)
+    wakes_at = settle(board, index, agenda.pauses, moment)
+    return Decision(board.changed, outcomes=board.outcomes, wakes_at=wakes_at)
+
+
+def apply(agenda: Agenda, decision: Decision) -> Agenda:
+    """Return the agenda after a decision.
+
+    Args:
+        agenda: The agenda from which was decided. It is not changed.
+        decision: The decision.
+
+    Returns:
+        The agenda with the new firings and marks, and without firings that have ended.
+    """
+    firings = {**agenda.firings, **{firing.id: firing for firing in decision.firings}}
+    freshness = {
+        **agenda.freshness,
+        **{(mark.model, mark.key): mark for mark in decision.freshness},
+    }
+    return replace(
+        agenda,
+        firings={key: firing for key, firing in firings.items() if firing.state.is_open},
+        marks={**agenda.marks, **{mark.model: mark for mark in decision.marks}},
+        freshness={key: mark for key, mark in freshness.items() if mark.attempts},
+    )
+
+
+def _admit(board: Board, event: TriggerEvent, match: Match) -> None:
+    model = match.reader.model
+    obstacle = find_obstacle(event, match)
+    if obstacle is not None:
+        board.record(event.id, model, OutcomeKind.IGNORED, reason=obstacle)
+        return
+    slices = find_slices(event, match)
+    if slices.reason is not None:
+        board.record(event.id, model, OutcomeKind.IGNORED, reason=slices.reason)
+    for key in slices.keys:
+        cover(board, Demand(event, match.reader, key, match.source))
+
+
+def _earliest(moments: Iterable[datetime | None]) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,0 +1,234 @@
+"""Find the models that an event concerns, and keep chains of firings from running in circles."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from penstock.model.script.file_uris import one_spelling
+from penstock.model.time.partition import PartitionSpec
+from penstock.model.time.time_macros import TOKEN
+from penstock.scheduler.subscription import Source, Subscription
+from penstock.scheduler.values import EventKind, TriggerEvent
+from penstock.sql.identifiers import fold, nearest
+
+MAX_DEPTH = 50
+"""The number of firings above a firing, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A model that an event concerns.
+
+    Attributes:
+        reader: The model.
+        source: The asset of it that changed; None for events of other kinds.
+        partition: The partition of the source, which may come from the URI of a file.
+        origin: How the slices of the source are named, if a model of the project has it.
+    """
+
+    reader: Subscription
+    source: Source | None = None
+    partition: str | None = None
+    origin: PartitionSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _FilePattern:
+    expression: re.Pattern[str]
+    match: Match
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index(Mapping[str, Subscription]):
+    """Subscriptions by what triggers them. It is a mapping of the subscriptions by model.
+
+    Attributes:
+        subscriptions: The subscriptions by model.
+        readers: The readers of each table and file, by `asset_name`.
+        patterns: The readers of files that differ by partition, by the text before it.
+        lengths: The lengths of these texts.
+        listeners: The models that each message triggers.
+        owners: The models by the tables that they write, by `asset_name`.
+    """
+
+    subscriptions: Mapping[str, Subscription]
+    readers: Mapping[str, list[Match]] = field(default_factory=lambda: defaultdict(list))
+    patterns: Mapping[str, list[_FilePattern]] = field(default_factory=lambda: defaultdict(list))
+    lengths: set[int] = field(default_factory=set)
+    listeners: Mapping[str, list[Match]] = field(default_factory=lambda: defaultdict(list))
+    owners: Mapping[str, Subscription] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, subscriptions: Mapping[str, Subscription]) -> Index:
+        """Index subscriptions.
+
+        Args:
+            subscriptions: The subscriptions by model. An index is returned as it is.
+
+        Returns:
+            The index.
+        """
+        if isinstance(subscriptions, Index):
+            return subscriptions
+        owners = {
+            asset_name(subscription.target): subscription
+            for subscription in subscriptions.values()
+            if subscription.target
+        }
+        index = cls(dict(subscriptions), owners=owners)
+        for subscription in subscriptions.values():
+            for source in subscription.sources:
+                index._add(Match(subscription, source))
+            for name in dict.fromkeys(subscription.messages):
+                index.listeners[name].append(Match(subscription))
+        return index
+
+    def _add(self, match: Match) -> None:
+        name = asset_name(match.source.name) if match.source else ""
+        owner = self.owners.get(name)
+        match = replace(match, origin=owner.partition if owner else None)
+        self.readers[name].append(match)
+        prefix, token, _ = name.partition(TOKEN)
+        if token and is_file(name):
+            expression = _file_expression(name, match.reader.partition)
+            self.patterns[prefix].append(_FilePattern(expression, match))
+            self.lengths.add(len(prefix))
+
+    def __getitem__(self, model: str) -> Subscription:
+        """Return the subscription of a model."""
+        return self.subscriptions[model]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the models."""
+        return iter(self.subscriptions)
+
+    def __len__(self) -> int:
+        """Return the number of models."""
+        return len(self.subscriptions)
+
+
+def is_file(name: str) -> bool:
+    """Return whether an asset is a file, which has a path, and not a table."""
+    return "/" in name
+
+
+def asset_name(name: str) -> str:
+    """Return the form in which the names of tables and the URIs of files are compared.
+
+    Args:
+        name: The full name of a table, or the URI of a file.
+
+    Returns:
+        The same for all spellings.
+    """
+    return one_spelling(name) if is_file(name) else fold(name)
+
+
+def find_matches(index: Index, event: TriggerEvent) -> tuple[Match, ...]:
+    """Find the models that an event concerns.
+
+    Args:
+        index: The subscriptions.
+        event: The event.
+
+    Returns:
+        One match for each model. A source that takes part in a join is preferred to others.
+    """
+    by_model: dict[str, Match] = {}
+    for match in _FINDERS[event.kind](index, event):
+        other = by_model.get(match.reader.model)
+        if other is None or (_is_partitioned(match) and not _is_partitioned(other)):
+            by_model[match.reader.model] = match
+    return tuple(by_model.values())
+
+
+def explain_no_match(index: Index, event: TriggerEvent) -> str:
+    """Return why an event concerns no model.
+
+    Args:
+        index: The subscriptions.
+        event: The event.
+
+    Returns:
+        The reason, with the name that was probably meant.
+    """
+    if event.kind is EventKind.ASSET:
+        return f"no model is triggered by {event.source}"
+    is_message = event.kind is EventKind.MESSAGE
+    guess = nearest(event.source, index.listeners if is_message else index)
+    text = f"no model has the message {event.source}" if is_message else f"no model {event.source}"
+    return f"{text}: did you mean {guess}?" if guess else text
+
+
+def find_obstacle(event: TriggerEvent, match: Match) -> str | None:
+    """Find why a model must not fire for an event that concerns it.
+
+    Args:
+        event: The event.
+        match: The model that it concerns.
+
+    Returns:
+        The reason; None if it may fire.
+    """
+    model, target = match.reader.model, match.reader.target
+    if event.kind is EventKind.ASSET:
+        is_own = target is not None and asset_name(target) == asset_name(event.source)
+        if is_own or event.models[-1:] == (model,):
+            return f"the change of {event.source} is its own change"
+    if model in event.models:
+        return f"{model} is in the chain already: {' > '.join((*event.models, model))}"
+    if event.depth >= MAX_DEPTH:
+        return f"the chain is {event.depth} firings long, and {MAX_DEPTH} is the limit"
+    return None
+
+
+def _is_partitioned(match: Match) -> bool:
+    return match.source is not None and match.source.is_partitioned
+
+
+def _match_asset(index: Index, event: TriggerEvent) -> Iterator[Match]:
+    name, partition = asset_name(event.source), event.partition or None
+    direct = index.readers.get(name, ())
+    for match in direct:
+        yield replace(match, partition=partition)
+    if direct or not is_file(name):
+        return
+    for length in sorted(index.lengths):
+        for pattern in index.patterns.get(name[:length], ()):
+            values = pattern.expression.fullmatch(name)
+            if values is not None:
+                yield replace(pattern.match, partition=partition or values["partition"])
+
+
+def _match_message(index: Index, event: TriggerEvent) -> Iterator[Match]:
+    for match in index.listeners.get(event.source, ()):
+        yield replace(match, partition=event.partition or None)
+
+
+def _match_model(index: Index, event: TriggerEvent) -> Iterator[Match]:
+    reader = index.get(event.source)
+    if reader is not None:
+        yield Match(reader, partition=event.partition or None)
+
+
+_FINDERS = {
+    EventKind.ASSET: _match_asset,
+    EventKind.MESSAGE: _match_message,
+    EventKind.SCHEDULE: _match_model,
+    EventKind.FRESHNESS: _match_model,
+    EventKind.BACKFILL: _match_model,
+}
+
+
+def _file_expression(name: str, spec: PartitionSpec | None) -> re.Pattern[str]:
+    """Return what matches the files of a pattern.
+
+    A value is one name of a path, or several if the format of the reader has slashes. A reader
+    without partitions takes any.
+    """
+    value = ".+" if spec is None else "/".join(["[^/]+"] * ((spec.pattern or "").count("/") + 1))
+    before, *rest = map(re.escape, name.split(TOKEN))
+    return re.compile(before + f"(?P<partition>{value})" + "(?P=partition)".join(rest), re.DOTALL)
