@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import islice, pairwise, takewhile
 
 import pytest
 from cronsim import CronSim
@@ -105,3 +105,57 @@ def test_what_is_no_expression_is_not_called_one_that_is_never_due(text: str) ->
 def test_an_expression_may_be_due_every_minute_or_every_fourth_year(text: str) -> None:
     Cron(text).check_fields()
     assert Cron(text).next(datetime(2026, 1, 1, tzinfo=UTC)).year >= 2026
+
+
+SHORT = datetime(2026, 3, 28, 12, tzinfo=UTC)  # Berlin skips 02:00 to 03:00 on the next day
+LONG = datetime(2026, 10, 24, 12, tzinfo=UTC)  # and repeats it
+FIXED = ["30 2 * * *", "0 3 * * *", "0,30 2 * * *", "15 1-4 * * *", "30 2,3 * * *"]
+BY_THE_HOUR = ["0 * * * *", "*/30 * * * *", "0 */2 * * *", "*/20 2 * * *"]
+
+
+def _due_within(cron: Cron, start: datetime) -> list[datetime]:
+    moments = [cron.next(start)]
+    while moments[-1] < start + timedelta(days=1):
+        moments.append(cron.next(moments[-1]))
+    return moments[:-1]
+
+
+@pytest.mark.parametrize(
+    ("expression", "start", "times"),
+    [
+        ("30 2 * * *", SHORT, ["03:00"]),
+        ("0,30 2 * * *", SHORT, ["03:00"]),
+        ("30 2 * * *", LONG, ["02:30"]),
+        ("0 2,3 * * *", LONG, ["02:00", "03:00"]),
+        ("*/20 2 * * *", SHORT, []),
+        ("*/20 2 * * *", LONG, ["02:00", "02:20", "02:40"] * 2),
+    ],
+)
+def test_it_is_due_once_when_clocks_change(
+    expression: str, start: datetime, times: list[str]
+) -> None:
+    cron = Cron(expression, "Europe/Berlin")
+    local = [moment.astimezone(cron._zone) for moment in _due_within(cron, start)]
+    assert [moment.strftime("%H:%M") for moment in local] == times
+    assert all(moment.fold == 0 for moment in local if "*/" not in expression)
+
+
+@pytest.mark.parametrize(
+    "day", ["2026-03-08", "2026-03-29", "2026-04-24", "2026-10-25", "2026-11-01"]
+)
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Africa/Cairo"])
+@pytest.mark.parametrize("expression", FIXED + BY_THE_HOUR)
+def test_back_and_forth_are_the_same_times(expression: str, zone: str, day: str) -> None:
+    cron = Cron(expression, zone)
+    end = datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=2)
+    past = takewhile(lambda due: due > end - timedelta(days=3), cron.iterate_back(end))
+    for later, sooner in pairwise(past):
+        assert cron.next(sooner) == later
+        assert cron.floor(later - timedelta(seconds=1)) == sooner
+        assert cron.floor(sooner + (later - sooner) / 2) == sooner
+
+
+def test_the_repeated_hour_keeps_what_was_due_in_the_hour_before() -> None:
+    cron = Cron("30 2 * * *", "Europe/Berlin")
+    due = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    assert [cron.floor(due + timedelta(minutes=late)) for late in (0, 31, 59, 61, 90)] == [due] * 5

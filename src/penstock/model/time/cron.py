@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -31,6 +31,7 @@ SHORTEST = timedelta(minutes=5)
 _SAMPLE = datetime(2023, 1, 1, tzinfo=UTC)  # gaps are those after it, the same every day
 _RUNS = 6  # five gaps
 _NO_FIELDS = ("", "", "")
+_NONE = timedelta()
 
 
 class TooOften(ValueError):
@@ -39,7 +40,14 @@ class TooOften(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """``expression`` as written, also ``@daily`` and its like, in the time of ``zone``."""
+    """``expression`` as written, also ``@daily`` and its like, in the time of ``zone``.
+
+    Where clocks change, an expression with fixed minutes and hours is due once for each time that
+    it names. ``30 2 * * *`` is due at 03:00 if clocks skip 02:30, and at the earlier 02:30 if they
+    repeat it. Two times that fall on 03:00 are due once. An expression whose minutes or hours begin
+    with ``*`` follows the hours that pass: it is not due in hours that are skipped, and it is due
+    again in hours that are repeated. Debian's cron has the same rules.
+    """
 
     expression: str = "@daily"
     zone: str = "UTC"
@@ -90,16 +98,31 @@ class Cron:
 
     def floor(self, now: datetime) -> datetime:
         """The last time that it was due, ``now`` included; in UTC."""
+        for due in self.iterate_back(now):
+            return due
+        raise ValueError(f"{self.expression} was never due")
+
+    def iterate_back(self, moment: datetime) -> Iterator[datetime]:
+        """Yield the times that it was due, the newest first.
+
+        Args:
+            moment: The times yielded are this one or before it.
+
+        Yields:
+            Moments in UTC, each once.
+        """
         from cronsim import CronSim
 
-        # A reversed iterator begins before its moment. What the clocks repeat is due once, so a
-        # moment that the iterator gives may lie behind `now`.
-        local = (now + timedelta(seconds=1)).astimezone(self._zone)
-        for moment in CronSim(self.fields, local, reverse=True):
-            due = moment.astimezone(UTC)
-            if due <= now:
-                return due
-        raise ValueError(f"{self.expression} was never due")
+        # A reversed iterator begins before its moment. It has no time in a repeated hour, so one
+        # that begins there would miss what was due in the hour's beginning.
+        local = (moment + timedelta(seconds=1)).astimezone(self._zone)
+        repeated = (local.replace(fold=0).utcoffset() or _NONE) - (local.utcoffset() or _NONE)
+        sooner = moment + timedelta.resolution
+        for later in CronSim(self.fields, local + max(repeated, _NONE), reverse=True):
+            due = later.astimezone(UTC)
+            if due < sooner:
+                sooner = due
+                yield due
 
     def next(self, now: datetime) -> datetime:
         """The first time after ``now`` that it is due; in UTC."""
