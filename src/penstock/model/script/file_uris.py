@@ -105,6 +105,29 @@ def may_be(read: str, written: str, *, directories: bool = False) -> bool:
     return len(above) == len(below) or (directories and len(above) < len(below))
 
 
+def partition_in(pattern: str, name: str) -> str | None:
+    """Return the partition for which a pattern names a file.
+
+    Args:
+        pattern: A path or URI, in which ``{partition}`` stands for the partition.
+        name: The path or URI of a file that it matches.
+
+    Returns:
+        The partition; None where the pattern has no token, or more than one value fits.
+    """
+    names, others = _names_in(pattern), _names_in(name)
+    if len(names) != len(others) or "**" in names:
+        return None
+    values: set[str] = set()
+    for own, other in zip(names, others, strict=True):
+        pieces = list(map(_regex, own.split(TOKEN)))
+        groups = [f"(?P<p{number}>.+)" for number in range(1, len(pieces))]
+        text = "".join(part for pair in zip(pieces, [*groups, ""], strict=True) for part in pair)
+        match = re.fullmatch(text, other)
+        values |= set(match.groupdict().values()) if match is not None else {""}
+    return values.pop() if len(values) == 1 and "" not in values else None
+
+
 def _names_in(pattern: str) -> list[str]:
     """Its directories and its file, each a pattern."""
     scheme, separator, rest = pattern.rpartition("://")

@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -19,9 +19,8 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Select,
-    Text,
     and_,
-    cast,
+    case,
     exists,
     func,
     literal_column,
@@ -33,7 +32,7 @@ from sqlalchemy import (
 from penstock.lakes.catalog import reads
 from penstock.lakes.catalog.database import metadata
 from penstock.lakes.catalog.inlined import inlined
-from penstock.lakes.format.conflicts import ParsedChanges, parse_changes
+from penstock.lakes.format.conflicts import ParsedChanges, parse_changes, read_tokens
 from penstock.lakes.format.files import BEGIN_COLUMN, END_COLUMN, Table
 from penstock.lakes.format.naming import fold, quote_identifier
 from penstock.lakes.snapshot import At, Snapshot
@@ -176,8 +175,72 @@ def changes_of_others(
     if own:
         foreign = or_(extra.is_(None), and_(*(extra.not_like(pattern) for pattern in own)))
         query = query.where(foreign)
-    rows = connection.execute(query.order_by(c.snapshot_id))
-    return [parse_changes(id_, text or "") for id_, text in rows]
+    rows = connection.execute(query.order_by(c.snapshot_id)).all()
+    return without_flushes(connection, since, [(id_, text or "") for id_, text in rows])
+
+
+def without_flushes(
+    connection: Connection, since: int, changes: Iterable[tuple[int, str]]
+) -> list[ParsedChanges]:
+    """Parse what snapshots did, without deletes that only moved from the catalog to delete files.
+
+    A flush of inlined deletes is noted as a delete. It differs from one by the delete files that it
+    made: these are of earlier snapshots.
+
+    Args:
+        connection: The catalog.
+        since: The snapshot that all of the changes come after.
+        changes: The ``changes_made`` of snapshots, by their ids.
+
+    Returns:
+        The changes in the same order.
+    """
+    parsed = [(parse_changes(id_, text), text) for id_, text in changes]
+    if not any(each.deleted for each, _ in parsed):
+        return [each for each, _ in parsed]
+    flushed = _flushes(connection, since)
+    return [
+        replace(
+            each, deleted=each.deleted - (flushed.get(each.snapshot_id, set()) - _inlined(text))
+        )
+        for each, text in parsed
+    ]
+
+
+def _inlined(changes: str) -> set[int]:
+    """The tables that deletes were inlined of."""
+    tokens, _ = read_tokens(changes)
+    return {each.id for each in tokens if each.kind == "inlined_delete" and each.id is not None}
+
+
+def _flushes(connection: Connection, since: int) -> Mapping[int, set[int]]:
+    """The tables of which a snapshot made delete files of earlier snapshots, and ended no row.
+
+    Ids of files ascend, so that those of a snapshot lie between the next ones of two snapshots.
+    """
+    t = metadata.of(connection)
+    f, d, s = t.data_file.c, t.delete_file.c, t.snapshot.c
+    before = t.snapshot.alias().c
+    last = func.coalesce(d.partial_max, d.begin_snapshot)
+    other = t.delete_file.alias().c
+    is_of_table = other.table_id == d.table_id
+    ends_rows = or_(
+        exists().where(f.table_id == d.table_id, f.end_snapshot == s.snapshot_id),
+        exists().where(is_of_table, other.begin_snapshot == s.snapshot_id),
+        exists().where(is_of_table, other.partial_max == s.snapshot_id),
+    )
+    query = select(s.snapshot_id, d.table_id).where(
+        s.snapshot_id > since,
+        before.snapshot_id == s.snapshot_id - 1,
+        d.delete_file_id >= before.next_file_id,
+        d.delete_file_id < s.next_file_id,
+        last < s.snapshot_id,
+        ~ends_rows,
+    )
+    found: dict[int, set[int]] = defaultdict(set)
+    for snapshot_id, table_id in connection.execute(query):
+        found[snapshot_id].add(table_id)
+    return found
 
 
 def first_snapshot(connection: Connection) -> int:
@@ -236,10 +299,9 @@ def values_touched(
     )
     for query in queries:
         for *moments, value in connection.execute(query):
-            text = value.decode() if isinstance(value, bytes) else value
             for moment in moments:
                 if moment is not None and moment > since:
-                    by_snapshot[moment].add(text if isinstance(text, str) else None)
+                    by_snapshot[moment].add(_text_of(value))
     return {moment: frozenset(values) for moment, values in by_snapshot.items()}
 
 
@@ -273,10 +335,27 @@ def _of_files(
 def _of_rows(
     connection: Connection, table_id: int, column: str, since: int
 ) -> Iterable[Select[Any]]:
-    value: ColumnElement[str] = literal_column(quote_identifier(column), Text)
     for stored in inlined.row_tables(connection, table_id):
         begin, end = stored.c[BEGIN_COLUMN], stored.c[END_COLUMN]
+        value = _inlined_value(connection, stored, column)
         yield select(begin, end, value).where(or_(begin > since, end > since))
+
+
+def _inlined_value(connection: Connection, stored: FromClause, column: str) -> ColumnElement[Any]:
+    """The text of a column of inlined rows, whose columns may be those of an earlier schema."""
+    any_row: Select[Any] = select(literal_column("*")).select_from(stored).limit(0)
+    known = list(connection.execute(any_row).keys())
+    names = [name for name in known if fold(name) == fold(column)]
+    return literal_column(quote_identifier(names[0])) if names else null()
+
+
+def _text_of(value: Any) -> str | None:
+    """The text of a value of an inlined row: PostgreSQL has texts as bytes, other types as they are
+    there. A cast in the database would spell the bytes.
+    """
+    if value is None:
+        return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 class AddedFile(NamedTuple):
@@ -303,6 +382,11 @@ class Touched(NamedTuple):
     file: AddedFile | None = None
     is_row: bool = False
 
+    @property
+    def is_merged(self) -> bool:
+        """Return whether it is of several snapshots, of which only the first and last are known."""
+        return self.first != self.last
+
     def holds(self, snapshot_id: int) -> bool:
         return self.first <= snapshot_id <= self.last
 
@@ -324,14 +408,10 @@ def bounds_touched(
                 found.append(Touched(end, end, low, high))
     for stored in inlined.row_tables(connection, table_id):
         begin, end = stored.c[BEGIN_COLUMN], stored.c[END_COLUMN]
-        # Its columns are those of an earlier schema, maybe.
-        any_row: Select[Any] = select(literal_column("*")).select_from(stored).limit(0)
-        known = list(connection.execute(any_row).keys())
-        names = [name for name in known if fold(name) == fold(column[1])]
-        value = cast(literal_column(quote_identifier(names[0])), Text) if names else null()
-        query = select(begin, end, value).where(or_(begin > since, end > since))
-        for first, last, text in connection.execute(query):
-            bound = text.decode() if isinstance(text, bytes) else text
+        value = _inlined_value(connection, stored, column[1])
+        rows: Select[Any] = select(begin, end, value).where(or_(begin > since, end > since))
+        for first, last, inlined_value in connection.execute(rows):
+            bound = _text_of(inlined_value)
             moments = (each for each in (first, last) if each is not None and each > since)
             found += [Touched(each, each, bound, bound, is_row=True) for each in moments]
     return found
@@ -356,9 +436,14 @@ def _bounds_of_files(
     place = (f.path, f.path_is_relative, f.file_size_bytes)
     query: Select[Any] = select(f.begin_snapshot, f.partial_max, f.end_snapshot, *bounds, *place)
     yield query.select_from(files).where(of_table, late)
-    late = or_(d.begin_snapshot > since, d.partial_max > since)
+    # Of a flush of inlined rows only the file itself has all snapshots of its deletes.
+    made = select(func.min(t.snapshot.c.snapshot_id))
+    made = made.where(t.snapshot.c.next_file_id > d.delete_file_id)
+    is_flushed = and_(d.partial_max.is_(None), f.partial_max.is_not(None))
+    last = case((is_flushed, made.scalar_subquery()), else_=d.partial_max)
+    late = or_(d.begin_snapshot > since, last > since)
     deleted = files.join(t.delete_file, f.data_file_id == d.data_file_id)
-    query = select(d.begin_snapshot, d.partial_max, null(), *bounds)
+    query = select(d.begin_snapshot, last, null(), *bounds)
     yield query.select_from(deleted).where(of_table, late)
     for stored in inlined.delete_tables(connection, table_id):
         deleted = files.join(stored, f.data_file_id == stored.c.file_id)
