@@ -1,0 +1,250 @@
+"""Look at lakes, files and other sources of a project, from the positions in its agenda."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.errors import PenstockError
+from penstock.scheduler.values import EventKind, TriggerEvent
+from penstock.server.agenda_rows import LOOKED, Position
+from penstock.server.file_watch import FileWatch
+from penstock.server.sources import MessageSource, open_source
+from penstock.server.table_watch import TableWatch
+
+if TYPE_CHECKING:
+    from penstock.lakes.catalog.catalog import Catalog
+    from penstock.model.values.asset import TableName
+    from penstock.server.served_project import ServedProject
+
+LOG = logging.getLogger("penstock.serve")
+
+
+class Store(Protocol):
+    """What watches need of the agenda."""
+
+    def positions(self) -> Mapping[tuple[str, str], int]:
+        """Return all positions."""
+        ...
+
+    def files(self) -> Mapping[str, str]:
+        """Return the files that were seen, with their fingerprints."""
+        ...
+
+    def accept(self, event: TriggerEvent) -> bool:
+        """Record an event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Events that a watch saw since its last look, and what it has to remember.
+
+    Attributes:
+        events: The events.
+        positions: Up to where they go.
+        files: The files as they were seen; None if nothing changed.
+    """
+
+    events: tuple[TriggerEvent, ...] = ()
+    positions: tuple[Position, ...] = ()
+    files: Mapping[str, str] | None = None
+
+
+class LakeWatches:
+    """Looks at the tables of all lakes of a project that a model waits for."""
+
+    def __init__(self, project: ServedProject, store: Store) -> None:
+        """Create watches of all lakes.
+
+        Args:
+            project: The project.
+            store: The agenda.
+        """
+        self._project = project
+        self._store = store
+        self._watches: dict[str, tuple[Catalog, TableWatch]] = {}
+
+    def look(self) -> Sighting:
+        """Return what changed in the lakes. A lake that cannot be read is looked at later.
+
+        Returns:
+            The events, and the new positions. A lake that is seen for the first time has no events.
+        """
+        events: list[TriggerEvent] = []
+        positions: list[Position] = []
+        for name in self._project.version.context.settings.lakes:
+            try:
+                sighting = self._look_at(name)
+            except PenstockError as error:
+                LOG.error("lake %s cannot be looked at: %s", name, error)
+                continue
+            events += sighting.events
+            positions += sighting.positions
+        return Sighting(tuple(events), tuple(positions))
+
+    def _look_at(self, lake: str) -> Sighting:
+        watch = self._watch(lake)
+        if watch is None or not watch.has_moved():
+            return Sighting()
+        since = self._store.positions().get((LOOKED, lake))
+        tables = self._project.version.tables
+        if since is None:
+            return Sighting(positions=(Position(LOOKED, lake, watch.changes((), 0).snapshot_id),))
+        changes = watch.changes([table for table in tables if table.lake == lake], since)
+        positions = {(LOOKED, lake): changes.snapshot_id}
+        for event in changes.events:
+            for reader in self._project.version.readers_of(event.source):
+                positions[reader, event.source] = changes.snapshot_id
+        rows = (Position(reader, source, at) for (reader, source), at in positions.items())
+        return Sighting(changes.events, tuple(rows))
+
+    def _watch(self, lake: str) -> TableWatch | None:
+        context = self._project.version.context
+        catalog = context.catalog(lake)
+        if catalog is None:  # no run has created it yet
+            return None
+        opened = self._watches.get(lake)
+        if opened is None or opened[0] is not catalog:
+            column = context.settings.lakes[lake].partition_column
+            opened = catalog, TableWatch(catalog, lake, column)
+            self._watches[lake] = opened
+        return opened[1]
+
+
+class FileWatches:
+    """Looks at the files that models wait for, at most once in so many seconds."""
+
+    def __init__(
+        self,
+        project: ServedProject,
+        store: Store,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Create a watch of the files of a project.
+
+        Args:
+            project: The project.
+            store: The agenda.
+            seconds: Between two looks.
+            clock: Returns seconds.
+        """
+        self._project = project
+        self._store = store
+        self._seconds = seconds
+        self._clock = clock
+        self._watch = FileWatch(project.version.context.settings)
+        self._looked_at: float | None = None
+
+    def look(self) -> Sighting:
+        """Return which files are new or changed.
+
+        Returns:
+            The events, and the files as they are now.
+        """
+        patterns = self._project.version.files
+        if not patterns:
+            return Sighting()
+        if self._looked_at is not None and self._clock() - self._looked_at < self._seconds:
+            return Sighting()
+        self._looked_at = self._clock()
+        seen = self._store.files()
+        changes = self._watch.changes(patterns, seen)
+        for pattern, problem in changes.errors.items():
+            LOG.error("%s cannot be listed: %s", pattern, problem)
+        if changes.seen == seen:
+            return Sighting(changes.events)
+        return Sighting(changes.events, files=changes.seen)
+
+    def close(self) -> None:
+        """Close the stores of files."""
+        self._watch.close()
+
+
+class MessagePump:
+    """Records the messages of one source, in a thread."""
+
+    def __init__(
+        self,
+        name: str,
+        source: MessageSource,
+        accept: Callable[[TriggerEvent], bool],
+        clock: Callable[[], datetime],
+        wake: Callable[[], None],
+    ) -> None:
+        """Create a pump that stands still.
+
+        Args:
+            name: The name of the messages that models wait for.
+            source: The source.
+            accept: Records an event.
+            clock: Returns the time.
+            wake: Is called when a message was recorded.
+        """
+        self._name = name
+        self._source = source
+        self._accept = accept
+        self._clock = clock
+        self._wake = wake
+        self._thread = threading.Thread(target=self._run, name=f"penstock-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to record messages."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and wait for the end."""
+        self._source.close()
+        if self._thread.is_alive():
+            self._thread.join(10.0)
+
+    def _run(self) -> None:
+        try:
+            for message in self._source.messages():
+                event = TriggerEvent(
+                    id=f"message:{self._name}/{message.id}",
+                    kind=EventKind.MESSAGE,
+                    source=self._name,
+                    time=self._clock(),
+                    payload=message.payload,
+                )
+                self._accept(event)
+                message.acknowledge()
+                self._wake()
+        except PenstockError as error:
+            LOG.error("messages of %s have ended: %s", self._name, error)
+
+
+def open_pumps(
+    names: Iterable[tuple[str, str]],
+    options: Mapping[str, Mapping[str, object]],
+    accept: Callable[[TriggerEvent], bool],
+    clock: Callable[[], datetime],
+    wake: Callable[[], None],
+) -> list[MessagePump]:
+    """Open the sources of messages beside HTTP.
+
+    Args:
+        names: Of each source its kind and the name of its channel or topic.
+        options: The options of each kind, without the channel or topic.
+        accept: Records an event.
+        clock: Returns the time.
+        wake: Is called when a message was recorded.
+
+    Returns:
+        The pumps, which stand still.
+
+    Raises:
+        ConfigError: A kind lacks options, or its library is not installed.
+    """
+    parameters = {"kafka": "topic", "postgres": "channel"}
+    pumps = []
+    for kind, name in names:
+        source = open_source(kind, {**options.get(kind, {}), parameters[kind]: name})
+        pumps.append(MessagePump(f"{kind}:{name}", source, accept, clock, wake))
+    return pumps
