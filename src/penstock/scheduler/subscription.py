@@ -35,11 +35,13 @@ class Source:
             hold ``{partition}``.
         is_partitioned: Whether it takes part in a join by partition (``trigger all``).
         debounce: How long the asset must be quiet.
+        table: The table; None of a file.
     """
 
     name: str
     is_partitioned: bool = False
     debounce: timedelta | None = None
+    table: TableName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,8 @@ def _sources_of(trigger: Trigger, model: Model, makers: Mapping[str, Model]) -> 
     table = None if asset is None else table_of(asset)
     if table is not None:
         for stored, maker in _stored_tables(table, makers, frozenset()):
-            yield Source(stored.full, joins_by_partition(trigger, model, maker), debounce)
+            joins = joins_by_partition(trigger, model, maker)
+            yield Source(stored.full, joins, debounce, stored)
     elif asset is not None and asset.is_file:
         yield Source(one_spelling(str(asset)), trigger.bears_partition, debounce)
 

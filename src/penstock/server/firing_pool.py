@@ -90,18 +90,18 @@ class FiringPool:
         if firing_id in self._cancelled:
             self._cancelled[firing_id].set()
 
-    def drain(self, seconds: float) -> bool:
+    def drain(self, seconds: float | None) -> bool:
         """Wait until all firings have ended, and stop those that have not ended in time.
 
         Args:
-            seconds: How long to wait before they are stopped.
+            seconds: How long to wait before they are stopped; None for any time.
 
         Returns:
             Whether all ended by themselves.
         """
-        deadline = time.monotonic() + seconds
+        deadline = None if seconds is None else time.monotonic() + seconds
         for _, thread in list(self._threads.values()):
-            thread.join(max(0.0, deadline - time.monotonic()))
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
         late = [name for name, (_, thread) in self._threads.items() if thread.is_alive()]
         for name in late:
             self.cancel(name)

@@ -119,6 +119,26 @@ def find_attempt(context: ProjectContext, run_id: str) -> str | None:
     return None
 
 
+def find_original(context: ProjectContext, run_id: str) -> str:
+    """Return the run that a run retried, at the end of the chain.
+
+    Args:
+        context: The project.
+        run_id: The id of a run.
+
+    Returns:
+        The id of the run that retried no other; ``run_id`` if it is not recorded.
+    """
+    from penstock.engine.state.run_history import find_original_run
+    from penstock.engine.state.store import State
+
+    for catalog in context.existing_catalogs().values():
+        original = State(catalog).read(partial(find_original_run, run_id=run_id), None)
+        if original is not None:
+            return original
+    return run_id
+
+
 def run_firing(
     context: ProjectContext,
     firing: Firing,

@@ -9,17 +9,22 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
 from penstock.project.context import ProjectContext
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
-    from penstock.scheduler.subscription import Subscription
+    from penstock.model.values.asset import TableName
+    from penstock.scheduler.subscription import Source, Subscription
     from penstock.settings.config import Settings
 
 _LOOK = 2.0  # seconds between two looks at the files of a project
@@ -29,7 +34,7 @@ _SUFFIXES = frozenset({".sql", ".py", ".yaml", ".yml", ".toml", ".csv"})
 Subscribe = Callable[[ProjectContext], "dict[str, Subscription]"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Version:
     """A version of the project that loads.
 
@@ -42,6 +47,40 @@ class Version:
     context: ProjectContext
     subscriptions: dict[str, Subscription]
     digest: str
+
+    @cached_property
+    def tables(self) -> tuple[TableName, ...]:
+        """Return the tables that models wait for."""
+        tables = (source.table for source in self._sources)
+        return tuple(dict.fromkeys(table for table in tables if table is not None))
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """Return the paths and URIs of files that models wait for, with patterns."""
+        return tuple(sorted({one.name for one in self._sources if one.table is None}))
+
+    @property
+    def _sources(self) -> Iterator[Source]:
+        return chain.from_iterable(one.sources for one in self.subscriptions.values())
+
+    @cached_property
+    def _readers(self) -> Mapping[str, Sequence[str]]:
+        readers: dict[str, list[str]] = defaultdict(list)
+        for model, subscription in self.subscriptions.items():
+            for source in subscription.sources:
+                readers[fold(source.name)].append(model)
+        return readers
+
+    def readers_of(self, source: str) -> Sequence[str]:
+        """Return the models that wait for a table.
+
+        Args:
+            source: The full name of the table.
+
+        Returns:
+            The names of the models.
+        """
+        return self._readers.get(fold(source), ())
 
 
 class ServedProject:

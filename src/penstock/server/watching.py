@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import PenstockError
@@ -18,7 +19,6 @@ from penstock.server.table_watch import TableWatch
 
 if TYPE_CHECKING:
     from penstock.lakes.catalog.catalog import Catalog
-    from penstock.model.values.asset import TableName
     from penstock.server.served_project import ServedProject
 
 LOG = logging.getLogger("penstock.serve")

@@ -150,14 +150,22 @@ class Connections:
         """Forget a session that has ended since the last call, so that another is started."""
         if self._spark is None or not self._is_own:
             return
-        from penstock.engine.session.spark import end, is_alive
+        from penstock.engine.session.spark import is_alive
 
         if not is_alive(self._spark):
-            end(self._spark)
-            self._spark = None
-            for lake in self._lakes.values():  # they hold the session that has ended
-                lake.close()
-            self._lakes.clear()
+            self.release_session()
+
+    def release_session(self) -> None:
+        """End the Spark session that these connections started. The next use starts another."""
+        if self._spark is None or not self._is_own:
+            return
+        from penstock.engine.session.spark import end
+
+        end(self._spark)
+        self._spark = None
+        for lake in self._lakes.values():  # they hold the session that has ended
+            lake.close()
+        self._lakes.clear()
 
     def lake(
         self, name: str, spark: Callable[[], SparkSession], *, new_catalog: bool = False

@@ -197,6 +197,26 @@ def find_last_attempt(connection: Connection, run_id: str) -> str | None:
     return attempt
 
 
+def find_original_run(connection: Connection, run_id: str) -> str | None:
+    """Return the run that a run retried, at the end of the chain.
+
+    Args:
+        connection: The catalog.
+        run_id: A run.
+
+    Returns:
+        The id of the run that retried no other; None if the run is not recorded.
+    """
+    original: str | None = None
+    row = connection.execute(select(RUN.c.run_id, RUN.c.retry_of).where(RUN.c.run_id == run_id))
+    while (run := row.one_or_none()) is not None:
+        original = run.run_id
+        row = connection.execute(
+            select(RUN.c.run_id, RUN.c.retry_of).where(RUN.c.run_id == run.retry_of)
+        )
+    return original
+
+
 def reads_of_run(connection: Connection, run_id: str) -> dict[str, ReadRecord]:
     """Return what the slices of a run were made from, the last of each table, by the table."""
     query = select(READ).where(READ.c.run_id == run_id)

@@ -1,0 +1,263 @@
+"""Serve a project in this process: HTTP, the lease of the leader, and the service behind it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError
+from penstock.scheduler.freshness import late_events
+from penstock.scheduler.schedules import due_events
+from penstock.scheduler.subscription import subscriptions_of
+from penstock.server.ages import AgeReader, read_ages
+from penstock.server.firing_pool import FiringPool
+from penstock.server.firing_runner import find_attempt, find_original, run_firing
+from penstock.server.leases import Leadership
+from penstock.server.opening import open_agenda
+from penstock.server.served_project import ServedProject
+from penstock.server.service import Service, ServiceSettings
+from penstock.server.watching import FileWatches, LakeWatches, MessagePump, open_pumps
+from penstock.uuid7 import new_uuid7
+
+if TYPE_CHECKING:
+    import threading
+
+    from starlette.applications import Starlette
+
+    from penstock.events import EventSink
+    from penstock.project.context import ProjectContext
+    from penstock.scheduler.subscription import Subscription
+    from penstock.scheduler.values import Firing, Outcome
+    from penstock.server.agenda_store import AgendaStore
+    from penstock.server.firing_runner import FiringEnd
+    from penstock.server.http_server import HttpServer
+    from penstock.server.http_values import HttpSettings
+    from penstock.server.metrics import Metrics
+    from penstock.settings.serve_settings import ServeSettings
+
+LOG = logging.getLogger("penstock.serve")
+_TAKE = 1.0  # seconds between two attempts to lead
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Options of one process that serves a project.
+
+    Attributes:
+        has_http: Whether it answers HTTP.
+        is_once: Whether it ends when nothing is open any more.
+        sink: Returns the sink of the events of a firing's run.
+    """
+
+    has_http: bool = True
+    is_once: bool = False
+    sink: Callable[[Firing], EventSink] | None = None
+
+
+class Server:
+    """Serves a project until it is stopped.
+
+    Attributes:
+        service: The service.
+        holder: The id of this process among those that serve the project.
+    """
+
+    def __init__(self, context: ProjectContext, options: ServeOptions = ServeOptions()) -> None:
+        """Open the agenda of a project.
+
+        Args:
+            context: The project.
+            options: The options.
+
+        Raises:
+            PenstockError: The catalog cannot be opened, or a trigger cannot be served.
+        """
+        self._options = options
+        self._serve = context.settings.serve
+        self.holder = new_uuid7()
+        self._store = open_agenda(context)
+        self._project = ServedProject(context, partial(_subscribe, self._serve))
+        self._metrics: Metrics | None = None
+        self._app: Starlette | None = None
+        self.service = self._build_service()
+
+    @property
+    def store(self) -> AgendaStore:
+        """Return the agenda."""
+        return self._store
+
+    def stop(self) -> None:
+        """End after the current round. Another thread, or the handler of a signal, may call it."""
+        self.service.stop()
+
+    def run(self, ready: Callable[[str | None], None] = lambda _: None) -> None:
+        """Serve until `stop` is called.
+
+        Args:
+            ready: Is called with the address of the HTTP server, or None, when it answers.
+
+        Raises:
+            PenstockError: The HTTP server cannot listen, or a source of messages lacks a setting.
+        """
+        with ExitStack() as stack:
+            server = stack.enter_context(self._http()) if self._options.has_http else None
+            for pump in self._open_pumps():
+                pump.start()
+                stack.callback(pump.stop)
+            ready(None if server is None else server.url)
+            with Leadership(self._store.catalog, self.holder) as leadership:
+                while not self.service.is_stopped:
+                    self._lead(leadership)
+
+    def _lead(self, leadership: Leadership) -> None:
+        fence = None
+        try:
+            fence = leadership.take()
+        except PenstockError as error:
+            self.service.last_error = str(error)
+            LOG.error("the lease cannot be taken: %s", error)
+        if fence is None:
+            self.service.wait(_TAKE)
+            return
+        LOG.info("this process leads (fence %d)", fence)
+        self.service.lead(fence, leadership.lost)
+
+    def _build_service(self) -> Service:
+        serve, project = self._serve, self._project
+
+        def release() -> None:
+            project.version.context.connections.release_session()
+
+        def sink_of(firing: Firing) -> EventSink:
+            return _log_event if self._options.sink is None else self._options.sink(firing)
+
+        def run(firing: Firing, cancelled: threading.Event) -> FiringEnd:
+            return run_firing(project.version.context, firing, cancelled, sink_of(firing))
+
+        pool = FiringPool(serve.slots, run, lambda: self.service.wake())
+        return Service(
+            project=project,
+            store=self._store,
+            pool=pool,
+            watches=(
+                LakeWatches(project, self._store),
+                FileWatches(project, self._store, serve.file_poll),
+            ),
+            producers=(due_events, late_events),
+            settings=ServiceSettings(
+                poll=serve.poll,
+                backfill_share=serve.backfill_share,
+                drain_timeout=serve.drain_timeout,
+                idle_timeout=serve.idle_timeout,
+                is_once=self._options.is_once,
+            ),
+            read_ages=AgeReader(lambda: read_ages(project.version.context)),
+            has_begun=lambda run_id: find_attempt(project.version.context, run_id) is not None,
+            original_of=lambda run_id: find_original(project.version.context, run_id),
+            release=release,
+            reloaded=self._replace_settings,
+            listeners=(self,),
+        )
+
+    def decided(self, outcomes: Sequence[Outcome]) -> None:
+        """Count the outcomes of a round.
+
+        Args:
+            outcomes: The outcomes.
+        """
+        if self._metrics is not None:
+            for outcome in outcomes:
+                self._metrics.count_outcome(outcome.kind)
+
+    def ended(self, end: FiringEnd) -> None:
+        """Count the end of a firing.
+
+        Args:
+            end: The end.
+        """
+        if self._metrics is None:
+            return
+        self._metrics.count_firing(end.firing.model, end.firing.state)
+        if end.result is not None:
+            self._metrics.observe_run(end.firing.model, end.result.seconds)
+
+    def _open_pumps(self) -> list[MessagePump]:
+        serve = self._serve
+        names = {
+            tuple(name.split(":", 1))
+            for subscription in self._project.version.subscriptions.values()
+            for name in subscription.messages
+            if name.startswith(("kafka:", "postgres:"))
+        }
+        options = {
+            "kafka": {
+                "servers": ",".join(serve.kafka_servers),
+                "group": f"penstock-{self._project.version.context.settings.name}",
+            },
+            "postgres": {"conninfo": serve.postgres_dsn or ""},
+        }
+        pairs = sorted((kind, name) for kind, name in names)
+        store, service = self._store, self.service
+        return open_pumps(pairs, options, store.accept, service.clock, service.wake)
+
+    @contextmanager
+    def _http(self) -> Iterator[HttpServer]:
+        from penstock.server.http_app import create_app
+        from penstock.server.http_security import check_address
+        from penstock.server.http_server import HttpServer
+        from penstock.server.http_services import (
+            AgendaInbox,
+            AgendaView,
+            TokenCheck,
+            measure_health,
+            read_lease,
+        )
+        from penstock.server.metrics import Metrics
+        from penstock.server.tokens import TokenStore
+
+        store, serve = self._store, self._serve
+        tokens = TokenStore(store.catalog)
+        valid = [token for token in tokens.list_tokens() if token.revoked_at is None]
+        proxy = "*" if serve.trusted_proxy is True else serve.trusted_proxy or None
+        check_address(serve.host, tokens_exist=bool(valid), trusted_proxy=proxy)
+        self._metrics = Metrics()
+        self._app = create_app(
+            AgendaInbox(store, self.service.wake),
+            TokenCheck(tokens),
+            partial(
+                measure_health, store.counts, partial(read_lease, store), self.holder, self.service
+            ),
+            self._http_settings(),
+            agenda=AgendaView(store),
+            metrics=self._metrics,
+        )
+        server = HttpServer(self._app, serve.host, serve.port)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+    def _replace_settings(self) -> None:
+        if self._app is not None:
+            from penstock.server.http_app import replace_settings
+
+            replace_settings(self._app, self._http_settings())
+
+    def _http_settings(self) -> HttpSettings:
+        from penstock.server.http_services import read_http_settings
+
+        version = self._project.version
+        return read_http_settings(version.context.models, version.subscriptions, self._serve)
+
+
+def _subscribe(serve: ServeSettings, context: ProjectContext) -> dict[str, Subscription]:
+    return subscriptions_of(context.models, serve)
+
+
+def _log_event(event: object) -> None:
+    LOG.debug("%s", event)
