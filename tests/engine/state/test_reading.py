@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Connection, Table, create_engine, insert, inspect
 
 from penstock.engine.state import reading
-from penstock.engine.state.reading import SliceDrop, SlicesAlike
 from penstock.engine.state.columns import METADATA
+from penstock.engine.state.reading import SliceDrop, SlicesAlike
 from penstock.engine.state.tables import (
     BUILT,
     CHECK,

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Column, Connection, MetaData, Table, insert, inspect, select, update
 
 from penstock.engine.state import reading
-from penstock.engine.state.store import State
 from penstock.engine.state.agenda_tables import AGENDA_TABLES, EVENT, FIRING
 from penstock.engine.state.columns import METADATA, number_column, text_column
+from penstock.engine.state.store import State
 from penstock.engine.state.tables import (
     META,
     OLDEST,

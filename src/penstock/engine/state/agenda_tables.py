@@ -72,7 +72,6 @@ OUTCOME = Table(
     _text("firing_id"),
     _text("reason"),
 )
-Index("penstock_outcome_firing", OUTCOME.c.firing_id)
 
 # Up to which snapshot a reader has seen a source. The reader "" has a row for each lake.
 POSITION = Table(
