@@ -9,14 +9,17 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from penstock.engine.results import CheckResult, ColumnInfo
+from penstock.engine.state.agenda_tables import AGENDA_TABLES
+from penstock.engine.state.columns import METADATA
 from penstock.engine.state.records import Publication, RunRecord, StepRecord, this_process
 from penstock.engine.state.tables import SLICE, SLICE_STAMPS, STEP_STATES
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-def remove_stamps(connection: Connection) -> None:
+def make_oldest(connection: Connection) -> None:
     """Make the state tables of this version those of the oldest that is migrated."""
+    METADATA.drop_all(connection, tables=AGENDA_TABLES)
     SLICE_STAMPS.drop(connection)
     STEP_STATES.drop(connection)
     connection.execute(text(f"ALTER TABLE {SLICE.name} DROP COLUMN stamp"))

@@ -11,12 +11,12 @@ import pytest
 from sqlalchemy import Connection, Table, create_engine, insert, inspect
 
 from penstock.engine.state import reading
+from penstock.engine.state.columns import METADATA
 from penstock.engine.state.reading import SliceDrop, SlicesAlike
 from penstock.engine.state.tables import (
     BUILT,
     CHECK,
     DROPPED,
-    METADATA,
     NONE_NEEDED,
     OLDEST,
     READ,
@@ -28,7 +28,7 @@ from penstock.engine.state.tables import (
     VERSION,
     to_text,
 )
-from tests.engine.state.builders import START, at, remove_stamps
+from tests.engine.state.builders import START, at, make_oldest
 
 VERSIONS = (OLDEST, VERSION)
 
@@ -40,7 +40,7 @@ def tables(version: int = VERSION) -> Iterator[Connection]:
     with engine.connect() as connection:
         METADATA.create_all(connection)
         if version == OLDEST:
-            remove_stamps(connection)
+            make_oldest(connection)
         yield connection.execution_options(**{reading.VERSION: version})
     engine.dispose()
 

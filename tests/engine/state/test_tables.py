@@ -1,18 +1,22 @@
 """State tables are created as the code expects them, and those of an earlier version migrated.
 
-Tests ``engine/state/tables.py`` and ``engine/state/tables.py``.
+Tests ``engine/state/tables.py``, ``engine/state/columns.py`` and ``engine/state/agenda_tables.py``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from sqlalchemy import Column, Connection, MetaData, Table, insert, inspect, select, update
 
 from penstock.engine.state import reading
+from penstock.engine.state.agenda_tables import AGENDA_TABLES, EVENT, FIRING
+from penstock.engine.state.columns import METADATA, number_column, text_column
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import (
     META,
-    METADATA,
     OLDEST,
     SLICE,
     SLICE_COLUMNS,
@@ -91,11 +95,54 @@ def test_the_oldest_version_is_read_and_migrated(state: State, catalog: Catalog)
     with catalog.reading() as connection:
         assert version_of(connection) == VERSION
         assert connection.execute(select(SLICE.c.stamp)).scalars().all() == [None]
+        assert table_names(connection) == {table.name for table in AGENDA_TABLES}
+
+
+def table_names(connection: Connection) -> set[str]:
+    return {table.name for table in AGENDA_TABLES if inspect(connection).has_table(table.name)}
+
+
+def test_the_tables_of_the_agenda_are_added_to_version_15(state: State, catalog: Catalog) -> None:
+    state.begin_run(run_record())
+    state.confirm(publication(), 4)
+    with catalog.writing() as connection:
+        METADATA.drop_all(connection, tables=AGENDA_TABLES)
+        connection.execute(update(META).where(META.c.key == VERSION_KEY).values(value="15"))
+    before = State(catalog).slices("main.a")
+    assert len(before) == 1  # version 15 is read without a migration
+    with catalog.writing() as connection:
+        assert table_names(connection) == set()
+        migrate(connection)
+        assert version_of(connection) == VERSION
+        assert table_names(connection) == {table.name for table in AGENDA_TABLES}
+    assert State(catalog).slices("main.a") == before
+
+
+def test_a_state_changes_in_the_transaction_that_inserts_it(catalog: Catalog) -> None:
+    """The column has an index, and DuckDB updates such a row by removing it."""
+    row = {"firing_id": "f1", "model": "a", "slice_key": "", "kind": "asset", "state": "queued"}
+    row |= {"fire_time": "t", "events": "[]", "arrived": "[]", "missing": "[]", "models": "[]"}
+    with catalog.writing() as connection:
+        migrate(connection)
+        connection.execute(insert(FIRING).values(row | {"depth": 0}))
+        for state_name in ("running", "queued", "done"):
+            connection.execute(update(FIRING).values(state=state_name))
+    with catalog.reading() as connection:
+        assert connection.execute(select(FIRING.c.state)).scalars().all() == ["done"]
+
+
+@pytest.mark.parametrize("make", [text_column, number_column])
+def test_a_key_is_never_null(make: Callable[..., Column[Any]]) -> None:
+    assert not make("a", key=True).nullable
+    assert make("a").nullable
+    assert not make("a", null=False).nullable
+    assert [column.name for column in EVENT.primary_key] == ["event_id"]
 
 
 def _make_oldest(connection: Connection) -> None:
     """Record the slices in a table without stamps, as the oldest version has it."""
     rows = connection.execute(select(*SLICE_COLUMNS)).all()
+    METADATA.drop_all(connection, tables=AGENDA_TABLES)
     SLICE.drop(connection)
     columns = [Column(c.name, c.type, primary_key=c.primary_key) for c in SLICE_COLUMNS]
     old = Table(SLICE.name, MetaData(), *columns)

@@ -110,28 +110,24 @@ NOBODY: Holders = lambda _, __: {}  # noqa: E731 - a value of this type
 
 def take(connection: Connection, asked: Asked, lease: float) -> tuple[Claim | None, Held]:
     """Claim what no other run holds, and say who holds the rest."""
-    at = _clock(connection)
+    at = database_time(connection)
     of_target = (CLAIM.c.target == asked.target, CLAIM.c.run_id != asked.run_id)
     rows = connection.execute(select(CLAIM).where(*of_target)).all()
-    held = _held(asked.slices, [row for row in rows if not _has_ended(row, at)])
+    held = _held(asked.slices, [row for row in rows if not has_ended(row, at)])
     free = [text for text in asked.slices if text not in held]
     if not free or (held and asked.all_or_none):
         return None, held
-    gone = [row.slice for row in rows if _has_ended(row, at) and _meets_any(row.slice, free)]
+    gone = [row.slice for row in rows if has_ended(row, at) and _meets_any(row.slice, free)]
     for text in {*gone, *free}:
         connection.execute(
             delete(CLAIM).where(CLAIM.c.target == asked.target, CLAIM.c.slice == text)
         )
     fence = _next_fence(connection)
-    process = this_process()
     same = {
         "target": asked.target,
         "run_id": asked.run_id,
         "fence": fence,
-        "host": process.host,
-        "pid": process.pid,
-        "process_started": process.started,
-        "machine": _machine(),
+        **owner_values(this_process()),
         "user_name": user_name(),
         "claimed_at": to_text(at),
         "expires_at": to_text(at + timedelta(seconds=lease)),
@@ -148,7 +144,7 @@ def release(connection: Connection, run_id: str, fence: int | None = None) -> No
 
 def extend(connection: Connection, run_id: str, lease: float) -> None:
     """Extend all claims of a run that nobody has taken over."""
-    until = to_text(_clock(connection) + timedelta(seconds=lease))
+    until = to_text(database_time(connection) + timedelta(seconds=lease))
     connection.execute(update(CLAIM).where(CLAIM.c.run_id == run_id).values(expires_at=until))
 
 
@@ -157,8 +153,8 @@ def holders(connection: Connection) -> Holders:
     by_target: dict[str, list[Row[Any]]] = {}
     at: datetime | None = None
     for row in connection.execute(select(CLAIM)):
-        at = at or _clock(connection)
-        if not _has_ended(row, at):
+        at = at or database_time(connection)
+        if not has_ended(row, at):
             by_target.setdefault(row.target, []).append(row)
     return lambda target, slices: _held(slices, by_target.get(target, ()))
 
@@ -184,19 +180,61 @@ def _meet(text: str, other: str) -> bool:
     return first is not None and second is not None and first.overlap(second) is not None
 
 
-def _has_ended(row: Row[Any], at: datetime) -> bool:
-    """Tell whether a claim has expired, or its process is gone for certain."""
-    if to_moment(row.expires_at) <= at:
-        return True
-    known = row.machine and row.machine == _machine()
-    return bool(known) and is_gone(ProcessId(row.host, row.pid, row.process_started))
+def owner_values(process: ProcessId) -> dict[str, str | int]:
+    """Return the columns that identify a process of this machine.
+
+    Args:
+        process: The process.
+
+    Returns:
+        The values, by the names of the columns.
+    """
+    return {
+        "host": process.host,
+        "pid": process.pid,
+        "process_started": process.started,
+        "machine": _machine(),
+    }
 
 
-def _clock(connection: Connection) -> datetime:
-    """The time of the server; of this machine where the database is a file."""
+def is_owner_gone(row: Row[Any]) -> bool:
+    """Return whether the process that a row names has ended for certain.
+
+    Args:
+        row: A row with the columns of `owner_values`.
+
+    Returns:
+        False also for a process of another machine.
+    """
+    is_here = bool(row.machine) and row.machine == _machine()
+    return is_here and is_gone(ProcessId(row.host, row.pid, row.process_started))
+
+
+def has_ended(row: Row[Any], moment: datetime) -> bool:
+    """Return whether a claim or a lease has expired, or its process is gone for certain.
+
+    Args:
+        row: A row with the columns of `owner_values` and ``expires_at``.
+        moment: The time of the database.
+
+    Returns:
+        True if another process may take it.
+    """
+    return to_moment(row.expires_at) <= moment or is_owner_gone(row)
+
+
+def database_time(connection: Connection) -> datetime:
+    """Return the time of the server; of this machine where the database is a file.
+
+    Args:
+        connection: The catalog.
+
+    Returns:
+        The time, in UTC.
+    """
     if connection.dialect.name == "postgresql":
-        at: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-        return at.astimezone(UTC)
+        moment: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+        return moment.astimezone(UTC)
     return datetime.now(UTC)
 
 

@@ -16,13 +16,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from sqlalchemy import (
-    BigInteger,
-    Column,
     Connection,
     Index,
-    MetaData,
     Table,
-    Text,
     delete,
     insert,
     inspect,
@@ -30,21 +26,14 @@ from sqlalchemy import (
     text,
 )
 
+from penstock.engine.state.agenda_tables import create_agenda
+from penstock.engine.state.columns import METADATA
+from penstock.engine.state.columns import number_column as _number
+from penstock.engine.state.columns import text_column as _text
 from penstock.errors import CatalogVersionUnsupported
 from penstock.lakes.catalog.database.engine import metadata_schema
 from penstock.lakes.catalog.database.sqlite_indexes import hide_indexes
 from penstock.sql.identifiers import quote_identifier
-
-METADATA = MetaData()
-
-
-def _text(name: str, *, key: bool = False, null: bool = True) -> Column[str]:
-    return Column(name, Text, primary_key=key, nullable=null and not key)
-
-
-def _number(name: str, *, key: bool = False, null: bool = True) -> Column[int]:
-    return Column(name, BigInteger, primary_key=key, nullable=null and not key, autoincrement=False)
-
 
 UNCOUNTED = -1  # in row_count, of a slice whose rows are not known apart from those of others
 NONE_NEEDED = -1  # in made_in, of a slice that never had a row
@@ -229,7 +218,7 @@ def to_moment(text: str) -> datetime:
 
 
 VERSION_KEY = "state_version"
-VERSION = 15
+VERSION = 16
 OLDEST = 14  # of the versions that are migrated
 
 
@@ -296,4 +285,4 @@ def _add_stamps(connection: Connection) -> None:
 
 
 # By the version that a migration begins with.
-_MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {14: _add_stamps}
+_MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {14: _add_stamps, 15: create_agenda}

@@ -1,0 +1,63 @@
+"""The first transaction that writes makes the tables; before it there is an empty agenda."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, inspect, select, update
+
+from penstock.engine.state.agenda_tables import AGENDA_TABLES, EVENT
+from penstock.engine.state.columns import METADATA
+from penstock.engine.state.store import State
+from penstock.engine.state.tables import META, VERSION_KEY
+from penstock.lakes.catalog.catalog import Catalog
+from penstock.scheduler.values import Agenda
+from penstock.server.agenda_store import AgendaStore
+from penstock.server.state_access import StateAccess, rows_in
+from tests.engine.state.builders import run_record
+from tests.server.agenda import event
+
+
+def test_reading_makes_no_tables(any_catalog: Catalog) -> None:
+    store = AgendaStore(any_catalog)
+    assert store.load() == Agenda()
+    assert store.undecided(10) == []
+    assert store.positions() == {}
+    assert store.counts().firings == {}
+    with any_catalog.reading() as connection:
+        assert not inspect(connection).has_table(EVENT.name)
+
+
+def test_a_catalog_of_an_earlier_version_is_read_and_then_migrated(any_catalog: Catalog) -> None:
+    State(any_catalog).begin_run(run_record())
+    with any_catalog.writing() as connection:
+        METADATA.drop_all(connection, tables=AGENDA_TABLES)
+        connection.execute(update(META).where(META.c.key == VERSION_KEY).values(value="15"))
+    store = AgendaStore(any_catalog)
+    assert store.firing("f1") is None
+    assert store.accept(event())
+    assert AgendaStore(any_catalog).undecided(10) == [event()]
+    assert State(any_catalog).run("r1") is not None
+
+
+def test_an_error_leaves_nothing(catalog: Catalog) -> None:
+    access = StateAccess(catalog)
+
+    def act(connection: Connection) -> None:
+        connection.execute(update(META).values(value="0"))
+        raise KeyError("stop")
+
+    for _ in range(2):
+        try:
+            access.write(act)
+        except KeyError:
+            assert access.read(lambda _: "there", "no tables") == "no tables"
+    assert access.write(lambda connection: connection.execute(select(META)).all()) != []
+
+
+def test_any_number_of_rows_is_read(catalog: Catalog) -> None:
+    store = AgendaStore(catalog)
+    ids = [f"e{number:04}" for number in range(1_234)]
+    assert store.accept_all([event(event_id) for event_id in ids]) == [True] * len(ids)
+    rows = StateAccess(catalog).read(
+        lambda connection: list(rows_in(connection, EVENT.c.event_id, ["x", *ids])), []
+    )
+    assert sorted(row.event_id for row in rows) == ids
