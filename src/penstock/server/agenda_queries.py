@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from penstock.engine.state.agenda_tables import (
     EVENT,
+    FILE,
     FIRING,
     FRESHNESS,
     PAUSE,
     POSITION,
     SCHEDULE,
 )
+from penstock.engine.state.run_history import batches
 from penstock.engine.state.tables import to_moment
 from penstock.scheduler.values import Agenda, FiringState, Pause
 from penstock.server.agenda_rows import as_firing, as_freshness, as_mark, as_pause
@@ -83,6 +85,39 @@ def read_positions(connection: Connection) -> dict[tuple[str, str], int]:
     """
     rows = connection.execute(select(POSITION))
     return {(row.reader, row.source): row.snapshot_id for row in rows}
+
+
+def read_files(connection: Connection) -> dict[str, str]:
+    """Return the files that were listed last.
+
+    Args:
+        connection: The catalog.
+
+    Returns:
+        Their fingerprints.
+    """
+    rows = connection.execute(select(FILE))
+    return {row.file_key: row.fingerprint for row in rows}
+
+
+def replace_files(connection: Connection, files: Mapping[str, str]) -> None:
+    """Write down files as they were listed, and forget all others.
+
+    Args:
+        connection: The catalog, in a transaction that writes.
+        files: Their fingerprints.
+    """
+    before = read_files(connection)
+    moved = [key for key, value in before.items() if files.get(key) != value]
+    for keys in batches(moved):
+        connection.execute(delete(FILE).where(FILE.c.file_key.in_(keys)))
+    rows = [
+        {"file_key": key, "fingerprint": value}
+        for key, value in files.items()
+        if before.get(key) != value
+    ]
+    if rows:
+        connection.execute(insert(FILE), rows)
 
 
 def count_agenda(connection: Connection) -> AgendaCounts:

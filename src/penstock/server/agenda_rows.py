@@ -83,6 +83,7 @@ def event_values(event: TriggerEvent) -> dict[str, Any]:
         "fire_time": text_or_null(event.fire_time),
         "depth": event.depth,
         "models": _list_text(event.models),
+        "backfill_id": event.backfill,
     }
 
 
@@ -107,6 +108,7 @@ def as_event(row: Row[Any]) -> TriggerEvent:
         fire_time=moment_or_none(row.fire_time),
         depth=row.depth,
         models=tuple(json.loads(row.models)),
+        backfill=row.backfill_id,
     )
 
 

@@ -6,10 +6,10 @@ that are not decided are there, and so are firings that did not end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -36,8 +36,10 @@ from penstock.server.agenda_queries import (
     AgendaCounts,
     count_agenda,
     load_agenda,
+    read_files,
     read_pauses,
     read_positions,
+    replace_files,
 )
 from penstock.server.agenda_rows import (
     FiringRecord,
@@ -56,9 +58,15 @@ from penstock.server.state_access import StateAccess, rows_in
 if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
 
+T = TypeVar("T")
+
 
 class AgendaStore:
-    """The agenda of one project. Threads may share it."""
+    """The agenda of one project. Threads may share it.
+
+    Attributes:
+        catalog: The catalog of the project's first lake.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
         """Use a catalog, without asking it anything.
@@ -66,7 +74,20 @@ class AgendaStore:
         Args:
             catalog: The catalog of the project's first lake.
         """
+        self.catalog = catalog
         self._access = StateAccess(catalog)
+
+    def ask(self, question: Callable[[Connection], T], otherwise: T) -> T:
+        """Ask the catalog over one connection.
+
+        Args:
+            question: The question.
+            otherwise: The answer where the tables do not exist yet.
+
+        Returns:
+            The answer.
+        """
+        return self._access.read(question, otherwise)
 
     def load(self) -> Agenda:
         """Return the agenda, without the ages of slices.
@@ -318,6 +339,22 @@ class AgendaStore:
             The snapshots, by reader and source.
         """
         return self._access.read(read_positions, {})
+
+    def files(self) -> dict[str, str]:
+        """Return the files that models wait for as they were listed last.
+
+        Returns:
+            Their fingerprints.
+        """
+        return self._access.read(read_files, {})
+
+    def remember_files(self, files: Mapping[str, str]) -> None:
+        """Remember files as they were listed.
+
+        Args:
+            files: Their fingerprints; all others are forgotten.
+        """
+        self._access.write(lambda connection: replace_files(connection, files))
 
     def pause(self, pause: Pause) -> None:
         """Pause models, or change a pause.

@@ -47,9 +47,18 @@ def open_agenda(context: ProjectContext) -> AgendaStore:
         ArgumentError: The project has no lake for it.
         LakeError: The catalog cannot be opened.
     """
-    from penstock.engine.state.store import State
+    from penstock.lakes.catalog.catalog import Catalog
     from penstock.server.agenda_store import AgendaStore
 
-    catalog = context.lake(find_home(context)).catalog
-    State(catalog).prepare()
+    home = find_home(context)
+    context.lake(home)  # which creates a new lake as its settings say
+    settings = context.settings.lakes[home]
+    moved = settings.override_data_path
+    # A connection of its own: the project closes its lakes when it releases Spark.
+    catalog = Catalog.open(
+        settings.catalog,
+        data_path=settings.data_path if moved else None,
+        override_data_path=moved,
+        metadata_schema=settings.metadata_schema,
+    )
     return AgendaStore(catalog)

@@ -90,6 +90,10 @@ class Server:
         """Return the agenda."""
         return self._store
 
+    def wake(self) -> None:
+        """Begin the next round at once."""
+        self.service.wake()
+
     def stop(self) -> None:
         """End after the current round. Another thread, or the handler of a signal, may call it."""
         self.service.stop()
@@ -138,7 +142,7 @@ class Server:
         def run(firing: Firing, cancelled: threading.Event) -> FiringEnd:
             return run_firing(project.version.context, firing, cancelled, sink_of(firing))
 
-        pool = FiringPool(serve.slots, run, lambda: self.service.wake())
+        pool = FiringPool(serve.slots, run, self.wake)
         return Service(
             project=project,
             store=self._store,

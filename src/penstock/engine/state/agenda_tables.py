@@ -27,6 +27,7 @@ EVENT = Table(
     _text("fire_time"),
     _number("depth", null=False),
     _text("models", null=False),  # JSON
+    _text("backfill_id"),
     _text("user_name"),
 )
 Index("penstock_event_decided", EVENT.c.decided_at)
@@ -81,6 +82,14 @@ POSITION = Table(
     _text("source", key=True),
     _number("snapshot_id", null=False),
     _text("moved_at", null=False),
+)
+
+# Files that models wait for, as they were listed last.
+FILE = Table(
+    "penstock_file",
+    METADATA,
+    _text("file_key", key=True),  # a pattern, and a name that it stands for
+    _text("fingerprint", null=False),
 )
 
 SCHEDULE = Table(
