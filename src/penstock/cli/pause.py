@@ -1,4 +1,4 @@
-"""``penstock pause`` and ``penstock resume``: models that do not fire for some time."""
+"""``penstock pause``: models that do not fire for some time."""
 
 from __future__ import annotations
 
@@ -69,33 +69,6 @@ def command(
         else f"until {pause.until:%Y-%m-%d %H:%M} UTC"
     )
     say(f"{selector} is paused until {end}; its events are kept")
-
-
-@click.command(
-    "resume",
-    short_help="Let paused models fire again.",
-    epilog="""\b
-Examples:
-  penstock resume marts/revenue
-  penstock resume tag:finance""",
-)
-@click.argument("model", metavar="MODEL|tag:TAG", shell_complete=complete_model)
-@common_options
-def resume(*, model: str, project_dir: Path | None, as_json: bool) -> None:
-    """Let MODEL, or all models with a tag, fire again, and for the events of the pause."""
-    from penstock.server.opening import open_agenda
-
-    with load_project(project_dir) as project:
-        store = open_agenda(project.context)
-        if not store.resume(model):
-            paused = ", ".join(pause.selector for pause in store.pauses())
-            raise ArgumentError(
-                f"{model} is not paused", hint=f"paused: {paused}" if paused else "nothing is"
-            )
-    if as_json:
-        print_json({"resumed": model})
-    else:
-        say(f"{model} fires again")
 
 
 def read_end(until: str | None, since: datetime) -> datetime | None:

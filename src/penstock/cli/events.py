@@ -1,0 +1,254 @@
+"""``penstock events``: messages to the models of a project, what became of them, and tokens."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import common_options, limit_option, load_project
+from penstock.cli.output import print_json, print_table, say
+from penstock.errors import ArgumentError
+from penstock.sql.identifiers import nearest
+
+if TYPE_CHECKING:
+    from penstock.project.context import ProjectContext
+    from penstock.server.agenda_rows import FiringRecord
+
+_FIRINGS = (
+    "firing",
+    "model",
+    "partition",
+    "cause",
+    "state",
+    "queued",
+    "started",
+    "ended",
+    "reason",
+)
+_OUTCOMES = ("model", "outcome", "firing", "reason")
+_TOKENS = ("token", "name", "created", "revoked", "user")
+
+
+@click.group(
+    "events",
+    short_help="Send messages to models, see what fired, and create tokens.",
+    epilog="""\b
+Examples:
+  penstock events list
+  penstock events send signup '{"tenant": "acme"}'
+  penstock events show message:signup/0198c0de
+  penstock events token create signup""",
+)
+def command() -> None:
+    """Send messages, see what became of events, and create tokens for POST /events/NAME."""
+
+
+@command.command(
+    "list",
+    epilog="""\b
+Examples:
+  penstock events list
+  penstock events list marts/revenue --limit 50 --json""",
+)
+@click.argument("model", required=False)
+@limit_option(20, "firings")
+@common_options
+def list_firings(*, model: str | None, limit: int, project_dir: Path | None, as_json: bool) -> None:
+    """List what events have fired, of all models or of MODEL; the newest first."""
+    from penstock.server.opening import open_agenda
+
+    with load_project(project_dir) as project:
+        name = None if model is None else project.context.model(model).name
+        records = open_agenda(project.context).recent(limit, name)
+    if as_json:
+        print_json({"firings": records})
+        return
+    print_table(_FIRINGS, [_cells(record) for record in records], empty="Nothing has fired.")
+
+
+def _cells(record: FiringRecord) -> tuple[object, ...]:
+    firing = record.firing
+    times = (firing.queued_at, record.started_at, record.finished_at)
+    names = (firing.id[-12:], firing.model, firing.partition, firing.kind.value, firing.state.value)
+    return (*names, *times, firing.reason)
+
+
+@command.command(
+    "show",
+    epilog="""\b
+Examples:
+  penstock events show message:signup/0198c0de
+  penstock events show asset:main.main.orders@12 --json""",
+)
+@click.argument("event")
+@common_options
+def show(*, event: str, project_dir: Path | None, as_json: bool) -> None:
+    """Show what became of EVENT for each model that it concerns."""
+    from penstock.server.opening import open_agenda
+
+    with load_project(project_dir) as project:
+        store = open_agenda(project.context)
+        recorded = store.event(event)
+        if recorded is None:
+            raise ArgumentError(
+                f"no event {event!r} is recorded", hint="penstock events list has what fired"
+            )
+        outcomes = store.outcomes(event)
+    if as_json:
+        print_json({"event": recorded, "outcomes": outcomes})
+        return
+    rows = [(one.model, one.kind.value, (one.firing or "")[-12:], one.reason) for one in outcomes]
+    print_table(_OUTCOMES, rows, empty="It waits for a decision of penstock serve.")
+
+
+@command.command(
+    "send",
+    epilog="""\b
+Examples:
+  penstock events send signup '{"tenant": "acme"}'
+  penstock events send signup '{}' --key 2026-11-30""",
+)
+@click.argument("name")
+@click.argument("payload")
+@click.option("--key", metavar="TEXT", help="A message with the same key counts once.")
+@common_options
+def send(
+    *, name: str, payload: str, key: str | None, project_dir: Path | None, as_json: bool
+) -> None:
+    """Record a message, as POST /events/NAME does. PAYLOAD is a JSON object.
+
+    Needs no token: whoever reaches the catalog may record messages. `penstock serve` fires the
+    models that wait for NAME.
+    """
+    from penstock.engine.state.claims import user_name
+    from penstock.scheduler.values import EventKind, TriggerEvent
+    from penstock.server.opening import open_agenda
+    from penstock.uuid7 import new_uuid7
+
+    with load_project(project_dir) as project:
+        _require_name(project.context, name)
+        event = TriggerEvent(
+            id=f"message:{name}/{key or new_uuid7()}",
+            kind=EventKind.MESSAGE,
+            source=name,
+            time=datetime.now(UTC),
+            payload=_parse(payload),
+        )
+        is_new = open_agenda(project.context).accept(event, user=user_name())
+    if as_json:
+        print_json({"event": event.id, "accepted": is_new})
+    else:
+        say(f"{event.id} is recorded" if is_new else f"{event.id} was recorded before")
+
+
+def _parse(payload: str) -> dict[str, Any]:
+    try:
+        value = json.loads(payload)
+    except ValueError as error:
+        raise ArgumentError(f"the payload is not JSON: {error}", hint="write {} for none") from None
+    if not isinstance(value, dict):
+        raise ArgumentError(
+            "the payload is not a JSON object", hint='write it as {"name": "value"}'
+        )
+    return value
+
+
+def _require_name(context: ProjectContext, name: str) -> None:
+    from penstock.scheduler.subscription import subscriptions_of
+
+    subscriptions = subscriptions_of(context.models, context.settings.serve)
+    names = {one for subscription in subscriptions.values() for one in subscription.messages}
+    if name in names:
+        return
+    near = nearest(name, names)
+    listed = f"models wait for {', '.join(sorted(names))}" if names else "write `-- on webhook`"
+    raise ArgumentError(
+        f"no model waits for messages {name!r}",
+        hint=f"did you mean {near!r}?" if near else listed,
+    )
+
+
+@command.group("token", epilog="\b\nExamples:\n  penstock events token list")
+def token() -> None:
+    """Create, list and revoke the tokens of those who send messages by HTTP."""
+
+
+@token.command(
+    "create",
+    epilog="""\b
+Examples:
+  penstock events token create signup
+  penstock events token create '*'""",
+)
+@click.argument("name")
+@common_options
+def create_token(*, name: str, project_dir: Path | None, as_json: bool) -> None:
+    """Create a token for the messages NAME, or for all that the HTTP API does with '*'.
+
+    The token is printed once. The catalog has a hash of it.
+    """
+    from penstock.engine.state.claims import user_name
+    from penstock.server.opening import open_agenda
+    from penstock.server.tokens import EVERYTHING, TokenStore
+
+    with load_project(project_dir) as project:
+        if name != EVERYTHING:
+            _require_name(project.context, name)
+        tokens = TokenStore(open_agenda(project.context).catalog)
+        created, secret = tokens.create(name, user_name())
+    if as_json:
+        print_json({"token": created.id, "name": name, "secret": secret})
+        return
+    say(secret)
+    say(f"It is shown once. Revoke it by: penstock events token revoke {created.id}", err=True)
+
+
+@token.command(
+    "list",
+    epilog="""\b
+Examples:
+  penstock events token list
+  penstock events token list --json""",
+)
+@common_options
+def list_tokens(*, project_dir: Path | None, as_json: bool) -> None:
+    """List the tokens, without their secrets."""
+    from penstock.server.opening import open_agenda
+    from penstock.server.tokens import TokenStore
+
+    with load_project(project_dir) as project:
+        tokens = TokenStore(open_agenda(project.context).catalog).list_tokens()
+    if as_json:
+        print_json({"tokens": tokens})
+        return
+    rows = [(one.id, one.name, one.created_at, one.revoked_at, one.user) for one in tokens]
+    print_table(_TOKENS, rows, empty="There are no tokens.")
+
+
+@token.command(
+    "revoke",
+    epilog="""\b
+Examples:
+  penstock events token revoke 0198c0de-7a11-7c3e-9d3f-21c07a118d3f""",
+)
+@click.argument("token_id", metavar="TOKEN")
+@common_options
+def revoke_token(*, token_id: str, project_dir: Path | None, as_json: bool) -> None:
+    """Revoke TOKEN, which `penstock events token list` names. It is refused at once."""
+    from penstock.server.opening import open_agenda
+    from penstock.server.tokens import TokenStore
+
+    with load_project(project_dir) as project:
+        tokens = TokenStore(open_agenda(project.context).catalog)
+        if not tokens.revoke(token_id):
+            raise ArgumentError(
+                f"there is no valid token {token_id}", hint="penstock events token list has them"
+            )
+    if as_json:
+        print_json({"revoked": token_id})
+    else:
+        say(f"{token_id} is revoked")

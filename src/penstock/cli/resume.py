@@ -1,0 +1,38 @@
+"""``penstock resume``: paused models fire again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.options import common_options, complete_model, load_project
+from penstock.cli.output import print_json, say
+from penstock.errors import ArgumentError
+
+
+@click.command(
+    "resume",
+    short_help="Let paused models fire again.",
+    epilog="""\b
+Examples:
+  penstock resume marts/revenue
+  penstock resume tag:finance""",
+)
+@click.argument("model", metavar="MODEL|tag:TAG", shell_complete=complete_model)
+@common_options
+def command(*, model: str, project_dir: Path | None, as_json: bool) -> None:
+    """Let MODEL, or all models with a tag, fire again, and for the events of the pause."""
+    from penstock.server.opening import open_agenda
+
+    with load_project(project_dir) as project:
+        store = open_agenda(project.context)
+        if not store.resume(model):
+            paused = ", ".join(pause.selector for pause in store.pauses())
+            raise ArgumentError(
+                f"{model} is not paused", hint=f"paused: {paused}" if paused else "nothing is"
+            )
+    if as_json:
+        print_json({"resumed": model})
+    else:
+        say(f"{model} fires again")
