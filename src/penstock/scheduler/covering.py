@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from penstock.rendering.text import seconds
 from penstock.scheduler.subscription import Source, Subscription
@@ -246,14 +247,17 @@ def _cover_in_join(board: Board, demand: Demand, firing: Firing | None) -> None:
         missing = tuple(other for other in required_sources(demand.reader) if other != name)
         _begin(board, demand, arrived=(name,), missing=missing)
         return
-    arrived = firing.arrived if name in firing.arrived else (*firing.arrived, name)
-    missing = tuple(other for other in firing.missing if other != name)
-    fire_time = max(firing.fire_time, _fire_time(demand.event))
-    payload = firing.payload if demand.event.payload is None else demand.event.payload
-    firing = replace(firing, arrived=arrived, missing=missing, fire_time=fire_time, payload=payload)
-    if firing.state is FiringState.WAITING:
-        firing = replace(firing, ready_at=_ready_at(demand, firing))
-    _join(board, demand, firing)
+    is_waiting = firing.state is FiringState.WAITING
+    _join(
+        board,
+        demand,
+        firing,
+        arrived=tuple(dict.fromkeys((*firing.arrived, name))),
+        missing=tuple(other for other in firing.missing if other != name),
+        fire_time=max(firing.fire_time, _fire_time(demand.event)),
+        payload=firing.payload if demand.event.payload is None else demand.event.payload,
+        ready_at=_ready_at(demand, firing) if is_waiting else None,
+    )
 
 
 def _cover_payload(board: Board, demand: Demand, firing: Firing | None) -> None:
@@ -267,9 +271,9 @@ def _cover_plain(board: Board, demand: Demand, firing: Firing | None) -> None:
     if firing is None:
         _begin(board, demand)
     elif not demand.debounce or not is_debouncing(firing, demand.event.time):
-        _join(board, demand, replace(firing, ready_at=None))
+        _join(board, demand, firing, ready_at=None)
     elif firing.arrived:
-        _join(board, demand, replace(firing, ready_at=_ready_at(demand, firing)))
+        _join(board, demand, firing, ready_at=_ready_at(demand, firing))
     else:
         _supersede(board, demand, firing)
 
@@ -304,9 +308,8 @@ def _begin(
     board.record(event.id, firing.model, OutcomeKind.FIRED, firing.id)
 
 
-def _join(board: Board, demand: Demand, firing: Firing) -> None:
-    firing = _extend(firing, demand.event)
-    board.put(firing)
+def _join(board: Board, demand: Demand, firing: Firing, **changes: Any) -> None:
+    board.put(_extend(firing, demand.event, **changes))
     board.record(demand.event.id, firing.model, OutcomeKind.JOINED, firing.id)
 
 
@@ -314,22 +317,19 @@ def _supersede(board: Board, demand: Demand, firing: Firing) -> None:
     event, debounce = demand.event, demand.debounce or timedelta()
     reason = f"a later event within its debounce of {seconds(debounce.total_seconds())}"
     board.record(firing.events[-1], firing.model, OutcomeKind.SUPERSEDED, firing.id, reason)
-    firing = replace(
-        _extend(firing, event),
-        fire_time=_fire_time(event),
-        payload=event.payload,
-        ready_at=_ready_at(demand, firing),
-    )
-    board.put(firing)
+    ready_at = _ready_at(demand, firing)
+    changes = {"fire_time": _fire_time(event), "payload": event.payload, "ready_at": ready_at}
+    board.put(_extend(firing, event, **changes))
     board.record(event.id, firing.model, OutcomeKind.FIRED, firing.id)
 
 
-def _extend(firing: Firing, event: TriggerEvent) -> Firing:
+def _extend(firing: Firing, event: TriggerEvent, **changes: Any) -> Firing:
     return replace(
         firing,
         events=(*firing.events, event.id),
         depth=max(firing.depth, event.depth),
         models=tuple(dict.fromkeys((*firing.models, *event.models))),
+        **changes,
     )
 
 

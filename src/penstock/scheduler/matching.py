@@ -193,19 +193,23 @@ def _match_asset(index: Index, event: TriggerEvent) -> Iterator[Match]:
     name, partition = asset_name(event.source), event.partition or None
     direct = index.readers.get(name, ())
     for match in direct:
-        yield replace(match, partition=partition)
+        yield _with_partition(match, partition)
     if direct or not is_file(name):
         return
     for length in sorted(index.lengths):
         for pattern in index.patterns.get(name[:length], ()):
             values = pattern.expression.fullmatch(name)
             if values is not None:
-                yield replace(pattern.match, partition=partition or values["partition"])
+                yield _with_partition(pattern.match, partition or values["partition"])
 
 
 def _match_message(index: Index, event: TriggerEvent) -> Iterator[Match]:
     for match in index.listeners.get(event.source, ()):
-        yield replace(match, partition=event.partition or None)
+        yield _with_partition(match, event.partition or None)
+
+
+def _with_partition(match: Match, partition: str | None) -> Match:
+    return Match(match.reader, match.source, partition, match.origin) if partition else match
 
 
 def _match_model(index: Index, event: TriggerEvent) -> Iterator[Match]:
