@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from penstock.project.project import Project
 
 
-
 @click.command(
     "backfill",
     short_help="Build many slices, in the background if the project is served.",
@@ -57,9 +56,7 @@ def command(
     if as_json:
         print_json({"backfill": backfill_id, "slices": number})
     elif number:
-        say(
-            f"{count(number, 'slice')} of {model} are queued: penstock backfills {backfill_id[-12:]}"
-        )
+        say(f"{count(number, 'slice')} queued: penstock backfills {backfill_id[-12:]}")
     else:
         say("nothing is missing in this range: penstock status shows its slices")
 

@@ -100,8 +100,13 @@ def _serve(
 
     from penstock.server.serving import ServeOptions, Server
 
-    given = {"host": host, "port": port, "slots": slots}
-    serve = replace(context.settings.serve, **{k: v for k, v in given.items() if v is not None})
+    serve = context.settings.serve
+    serve = replace(
+        serve,
+        host=host or serve.host,
+        port=serve.port if port is None else port,
+        slots=slots or serve.slots,
+    )
     context = replace(context, settings=replace(context.settings, serve=serve))
     _configure_log(log_format)
     server = Server(context, ServeOptions(has_http=not no_http, is_once=until_idle))
