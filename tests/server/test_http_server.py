@@ -157,6 +157,12 @@ def test_a_long_body_is_refused_and_not_held(coding: str) -> None:
         assert memory_in_use() - before < 20 << 20
 
 
+def test_a_body_that_is_announced_too_long_is_not_awaited() -> None:
+    with serving(make_app()) as server, connect(server.port) as client:
+        client.sendall(head(server.port, "/events/orders", "Content-Length: 100000000"))
+        assert b" 413 " in read_all(client)
+
+
 def test_a_body_without_a_token_is_not_awaited() -> None:
     with serving(make_app()) as server, connect(server.port) as client:
         request = head(server.port, "/events/orders", "Content-Length: 100")
@@ -204,6 +210,23 @@ def test_the_server_ends_with_its_thread_and_leaves_signals_alone() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "penstock-http"]
     with pytest.raises(ConnectionError):
         connect(server.port)
+
+
+def test_the_server_ends_while_a_body_is_awaited() -> None:
+    with serving(make_app()) as server, connect(server.port) as client:
+        client.sendall(head(server.port, "/events/orders", "Content-Length: 9") + b"{")
+        time.sleep(0.1)
+        started = time.monotonic()
+        server.stop()
+        assert time.monotonic() - started < 9
+        assert b" 202 " not in read_all(client)
+
+
+def test_a_head_that_is_too_long_is_refused() -> None:
+    with serving(make_app()) as server, connect(server.port) as client:
+        with suppress(ConnectionError):
+            client.sendall(head(server.port, "/events/orders", "X-Long: " + "x" * 100_000))
+        assert b" 400 " in read_all(client)
 
 
 def test_the_access_log_is_json(caplog: pytest.LogCaptureFixture) -> None:

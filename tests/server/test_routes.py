@@ -130,6 +130,13 @@ def test_health_has_details_for_a_token_only(client: TestClient) -> None:
     assert client.get("/health", headers=bearer("orders")).status_code == 401
 
 
+def test_errors_in_the_health_hold_no_password() -> None:
+    problem = "cannot reach postgresql://ann:hunter2@db1/lake"
+    with client_of(make_app(health=Health(True, "a", problem=problem))) as client:
+        answer = client.get("/health", headers=bearer("*"))
+    assert answer.json()["problem"] == "cannot reach postgresql://ann:***@db1/lake"
+
+
 @pytest.mark.parametrize(
     ("health", "status"),
     [

@@ -339,7 +339,7 @@ class Guard:
                 hint="use the address that penstock serve prints, or list the name in hosts of "
                 "[serve]",
             )
-        if scope["path"] != HEALTH_PATH and self._requests > settings.max_requests:
+        if self._requests > settings.max_requests:  # never true in a request to /health
             raise RefusedRequest(
                 503,
                 f"{settings.max_requests} requests are being answered",

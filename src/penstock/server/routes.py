@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.distribution import VERSION
 from penstock.errors import InputError
+from penstock.masking import masked
 from penstock.rendering.wire import plain, versioned
 from penstock.scheduler.values import EventKind, FiringState, TriggerEvent
 from penstock.server.http_security import (
@@ -240,8 +241,13 @@ async def show_health(request: Request, services: Services) -> Response:
     health = await services.probe.read()
     document: dict[str, Any] = {"status": "ok" if health.is_healthy else "unavailable"}
     if has_token:
-        document |= {"version": VERSION, **plain(health)}
+        details = {name: _masked(value) for name, value in plain(health).items()}
+        document |= {"version": VERSION, **details}
     return answer_json(200 if health.is_healthy else 503, document)
+
+
+def _masked(value: Any) -> Any:
+    return masked(value) if isinstance(value, str) else value
 
 
 async def show_metrics(_: Request, services: Services) -> Response:
