@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import SparkLost
 from penstock.events import EventSink, ignore
 from penstock.scheduler.values import EventKind, Firing, FiringState
 
@@ -45,6 +46,13 @@ class FiringEnd:
     firing: Firing
     result: RunResult | None = None
     error: Exception | None = None
+
+    @property
+    def has_lost_spark(self) -> bool:
+        """Return whether Spark ended in its run, as at a signal to all processes of a service."""
+        steps = () if self.result is None else self.result.steps
+        errors = (self.error, *(step.error for step in steps))
+        return any(isinstance(error, SparkLost) for error in errors)
 
 
 Runs = Callable[[Firing, threading.Event], FiringEnd]

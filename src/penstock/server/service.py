@@ -295,7 +295,7 @@ class Service:
     def _record_end(self, end: FiringEnd) -> None:
         firing = end.firing
         self._busy_at = time.monotonic()
-        if firing.state is FiringState.CANCELLED and self.is_stopped:
+        if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
             return  # it stays a running one: the next process carries on with its run
         self.store.finish(firing.id, firing.state, firing.reason)
         if firing.backfill is not None:
