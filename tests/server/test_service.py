@@ -1,0 +1,262 @@
+"""Rounds of the service: what is seen is decided, recorded and run, and nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import update
+
+from penstock.engine.state.agenda_tables import FIRING
+from penstock.engine.state.records import ProcessId
+from penstock.errors import ClaimLost
+from penstock.model.time.cron import Cron
+from penstock.scheduler.schedules import due_events
+from penstock.scheduler.subscription import Source, Subscription
+from penstock.scheduler.values import (
+    Decision,
+    EventKind,
+    Firing,
+    FiringState,
+    OutcomeKind,
+    Pause,
+    TriggerEvent,
+)
+from penstock.server.agenda_rows import LOOKED, Position
+from penstock.server.agenda_store import AgendaStore
+from penstock.server.backfill_store import Backfill, BackfillState
+from penstock.server.firing_pool import FiringPool
+from penstock.server.firing_runner import FiringEnd
+from penstock.server.leases import Leadership, release
+from penstock.server.served_project import ServedProject
+from penstock.server.service import Service, ServiceSettings
+from penstock.server.watching import Sighting
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ORDERS = "main.main.orders"
+
+
+@dataclass
+class FakeVersion:
+    subscriptions: dict[str, Subscription]
+
+
+@dataclass
+class FakeProject:
+    """A project that never changes."""
+
+    version: FakeVersion
+    problem: str | None = None
+
+    def refresh(self) -> bool:
+        return False
+
+
+@dataclass
+class Script:
+    """A watch that sees what it is told, once."""
+
+    sightings: list[Sighting] = field(default_factory=list)
+
+    def look(self) -> Sighting:
+        return self.sightings.pop(0) if self.sightings else Sighting()
+
+
+@dataclass
+class World:
+    """A service over a catalog, whose runs end as they are told."""
+
+    service: Service
+    store: AgendaStore
+    watch: Script
+    fence: int
+    runs: list[Firing]
+    time: list[datetime]
+
+    def play(self, rounds: int = 1) -> None:
+        for _ in range(rounds):
+            self.service.play_round(self.fence)
+            self.service.pool.drain(5)
+
+
+def asset(snapshot: int, partition: str | None = None) -> TriggerEvent:
+    suffix = f"/{partition}" if partition else ""
+    return TriggerEvent(
+        f"asset:{ORDERS}@{snapshot}{suffix}",
+        EventKind.ASSET,
+        ORDERS,
+        NOON,
+        partition,
+        snapshot_id=snapshot,
+    )
+
+
+SUBSCRIPTIONS = {
+    "orders": Subscription("orders", ORDERS),
+    "sums": Subscription(
+        "sums", "main.main.sums", frozenset({"finance"}), sources=(Source(ORDERS),)
+    ),
+    "mails": Subscription("mails", messages=("signup",)),
+}
+
+
+@pytest.fixture
+def world(store: AgendaStore) -> World:
+    return build_world(store, SUBSCRIPTIONS)
+
+
+def build_world(
+    store: AgendaStore,
+    subscriptions: dict[str, Subscription],
+    fails: Callable[[Firing], bool] = lambda _: False,
+    **options: Any,
+) -> World:
+    runs, time, watch = list[Firing](), [NOON], Script()
+
+    def run(firing: Firing, _: threading.Event) -> FiringEnd:
+        runs.append(firing)
+        state = FiringState.FAILED if fails(firing) else FiringState.DONE
+        return FiringEnd(replace(firing, state=state, reason=None))
+
+    service = Service(
+        project=cast("ServedProject", FakeProject(FakeVersion(subscriptions))),
+        store=store,
+        pool=FiringPool(2, run, lambda: None),
+        watches=(watch,),
+        clock=lambda: time[0],
+        **options,
+    )
+    leadership = Leadership(store.catalog, "here")
+    fence = leadership.take()
+    leadership._stop()
+    assert fence is not None
+    return World(service, store, watch, fence, runs, time)
+
+
+def test_a_change_fires_its_reader_once(world: World) -> None:
+    sighting = Sighting((asset(7),), (Position(LOOKED, "main", 7), Position("sums", ORDERS, 7)))
+    world.watch.sightings += [sighting, sighting]  # as after a restart
+    world.play(3)
+    assert [firing.model for firing in world.runs] == ["sums"]
+    (outcome,) = world.store.outcomes(asset(7).id)
+    assert outcome.kind is OutcomeKind.FIRED
+    assert world.store.position("sums", ORDERS) == 7
+    record = world.store.firing(world.runs[0].id)
+    assert record is not None
+    assert record.firing.state is FiringState.DONE
+
+
+def test_an_accepted_message_fires_and_is_decided_once(world: World) -> None:
+    event = TriggerEvent(
+        "message:signup/1", EventKind.MESSAGE, "signup", NOON, payload={"tenant": "acme"}
+    )
+    assert world.store.accept(event)
+    assert not world.store.accept(event)
+    world.play(2)
+    assert [(one.model, one.payload) for one in world.runs] == [("mails", {"tenant": "acme"})]
+    assert world.store.undecided(10) == []
+
+
+def test_what_the_run_of_a_firing_published_is_in_its_chain(world: World) -> None:
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play()
+    (firing,) = world.runs
+    own = TriggerEvent(
+        "asset:main.main.sums@8", EventKind.ASSET, "main.main.sums", NOON, run_id=firing.id
+    )
+    world.watch.sightings.append(Sighting((own,)))
+    world.play(2)
+    recorded = world.store.event(own.id)
+    assert recorded is not None
+    assert (recorded.depth, recorded.models) == (1, ("sums",))
+    assert len(world.runs) == 1
+
+
+def test_a_schedule_fires_at_its_time(store: AgendaStore) -> None:
+    daily = Subscription("daily", cron=Cron("0 13 * * *"))
+    world = build_world(store, {"daily": daily}, producers=(due_events,))
+    world.play()
+    assert world.runs == []
+    world.time[0] = NOON + timedelta(hours=1, seconds=1)
+    world.play(2)
+    assert [one.fire_time for one in world.runs] == [NOON + timedelta(hours=1)]
+
+
+def test_events_of_a_paused_model_are_kept(world: World) -> None:
+    world.store.pause(Pause("tag:finance", NOON))
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play(2)
+    assert world.runs == []
+    assert world.store.resume("tag:finance")
+    world.service._wakes_at = None
+    world.play()
+    assert [firing.model for firing in world.runs] == ["sums"]
+
+
+def test_another_leader_is_obeyed(world: World) -> None:
+    other = Leadership(world.store.catalog, "there")
+    with world.store.catalog.writing() as connection:
+        release(connection, "leader", world.fence)
+    assert other.take() is not None
+    other._stop()
+    world.watch.sightings.append(Sighting((asset(7),)))
+    with pytest.raises(ClaimLost):
+        world.play()
+    assert world.runs == []
+    assert world.store.event(asset(7).id) is None
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_firing_whose_process_is_gone_runs_again(store: AgendaStore, has_begun: bool) -> None:
+    world = build_world(store, SUBSCRIPTIONS, has_begun=lambda _: has_begun)
+    firing = Firing("f1", "sums", "", EventKind.ASSET, NOON, queued_at=NOON)
+    store.record([], Decision((firing,)), fence=world.fence)
+    dead = ProcessId("vm", 1 << 22, "gone")
+    assert store.start(["f1"], dead) == ["f1"]
+    with store.catalog.writing() as connection:
+        connection.execute(update(FIRING).values(heartbeat_at="2026-01-01T00:00:00.000000+00:00"))
+    world.service.recover()
+    world.play(2)
+    assert [one.id for one in world.runs] == ["f1"]
+    record = store.firing("f1")
+    assert record is not None
+    assert record.firing.state is FiringState.DONE
+
+
+def test_a_paused_backfill_starts_no_slices(world: World) -> None:
+    store = world.store
+    store.add_backfill(Backfill("b1", "sums", "2026-01-01", "2026-01-02", NOON))
+    events = [
+        TriggerEvent(f"backfill:b1/{n}", EventKind.BACKFILL, "sums", NOON, backfill="b1")
+        for n in range(2)
+    ]
+    assert store.set_backfill_state("b1", BackfillState.PAUSED)
+    store.accept_all(events)
+    world.play(2)
+    assert world.runs == []
+    store.set_backfill_state("b1", BackfillState.ACTIVE)
+    world.service.wake()
+    world.service._wakes_at = None
+    world.play(3)
+    assert [firing.backfill for firing in world.runs] == ["b1"]
+    assert store.backfills()[0].backfill.state is BackfillState.DONE
+
+
+def test_it_ends_when_nothing_is_open(store: AgendaStore) -> None:
+    world = build_world(store, SUBSCRIPTIONS, settings=ServiceSettings(is_once=True, poll=0.01))
+    world.watch.sightings.append(Sighting((asset(7), asset(8))))
+    world.service.lead(world.fence, threading.Event())
+    assert world.service.is_stopped
+    assert [firing.model for firing in world.runs] == ["sums"]
+
+
+def test_a_failed_firing_is_the_last_error(store: AgendaStore) -> None:
+    world = build_world(store, SUBSCRIPTIONS, fails=lambda _: True)
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play(2)
+    assert world.service.last_error is not None
+    assert world.service.last_error.startswith("sums")
