@@ -74,7 +74,12 @@ class _Choice:
             self._slices[firing.model].add(firing.key)
 
     def take(self, candidates: Iterable[Firing], number: int) -> None:
-        """Choose up to a number of candidates, the first that may start."""
+        """Choose up to a number of candidates, the first that may start.
+
+        Args:
+            candidates: The firings, in the order in which they are looked at.
+            number: The number of firings to choose.
+        """
         for firing in candidates:
             if number <= 0:
                 return
@@ -108,6 +113,12 @@ class _Order:
         """Return whether a model that is read, directly or not, has a firing for the same time.
 
         Work that is no backfill does not wait for one.
+
+        Args:
+            firing: A firing that is queued.
+
+        Returns:
+            True if it has to wait for one of them.
         """
         models = self._keys[firing.fire_time]
         if len(models) == 1:
@@ -176,20 +187,19 @@ class InputGraph:
                 inputs[model] = reached
         return cls(bits, inputs)
 
-    def inputs_among(self, models: Iterable[str], reader: str) -> Iterator[str]:
-        """Yield the models that a model reads, without those that read it, in a circle.
+    def inputs_among(self, models: Iterable[str], reader: str) -> list[str]:
+        """Return the models that a model reads, without those that read it, in a circle.
 
         Args:
             models: The models to look at.
             reader: The model that reads.
 
-        Yields:
-            The name of an input.
+        Returns:
+            The names of its inputs.
         """
-        inputs, own = self.inputs.get(reader, 0), self.bits.get(reader, 0)
-        for model in models:
-            if self.bits.get(model, 0) & inputs and not self.inputs[model] & own:
-                yield model
+        inputs, bit = self.inputs.get(reader, 0), self.bits.get(reader, 0)
+        candidates = (model for model in models if self.bits.get(model, 0) & inputs)
+        return [model for model in candidates if not self.inputs[model] & bit]
 
 
 def _inputs_before_readers(reads: Mapping[str, tuple[str, ...]]) -> list[str]:

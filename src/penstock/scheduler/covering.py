@@ -12,7 +12,7 @@ may cover a later event:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -89,9 +89,9 @@ class Demand:
         """Return how long the inputs must be quiet; a schedule and a person do not wait."""
         if self.event.kind not in {EventKind.ASSET, EventKind.MESSAGE}:
             return None
-        own = self.source.debounce if self.source else None
-        debounce = self.reader.debounce if own is None else own
-        return debounce or None
+        if self.source is not None and self.source.debounce is not None:
+            return self.source.debounce or None
+        return self.reader.debounce or None
 
     @property
     def is_join(self) -> bool:
@@ -111,10 +111,10 @@ class Board:
     """The open firings while a decision is made, with what became of events. It is changed."""
 
     def __init__(self, agenda: Agenda, new_id: Callable[[], str]) -> None:
-        """Put up the firings of an agenda.
+        """Put up the firings of an agenda, which is not changed.
 
         Args:
-            agenda: The agenda. It is not changed.
+            agenda: The agenda.
             new_id: Returns the id of a new firing.
         """
         self.new_id = new_id
@@ -177,15 +177,10 @@ class Board:
         identity = self._lanes.get(lane)
         return None if identity is None else self._firings[identity]
 
-    def not_started(self) -> Iterator[Firing]:
-        """Yield the firings that have not started, in the order in which they began.
-
-        Yields:
-            A firing.
-        """
-        for firing in tuple(self._firings.values()):
-            if firing.state in _NOT_STARTED:
-                yield firing
+    @property
+    def not_started(self) -> list[Firing]:
+        """Return the firings that have not started, in the order in which they began."""
+        return [firing for firing in self._firings.values() if firing.state in _NOT_STARTED]
 
     @property
     def changed(self) -> tuple[Firing, ...]:
@@ -244,7 +239,8 @@ def required_sources(reader: Subscription) -> tuple[str, ...]:
 def _cover_in_join(board: Board, demand: Demand, firing: Firing | None) -> None:
     name = demand.source.name if demand.source else ""
     if firing is None:
-        missing = tuple(other for other in required_sources(demand.reader) if other != name)
+        required = required_sources(demand.reader)
+        missing = tuple(source for source in required if source != name)
         _begin(board, demand, arrived=(name,), missing=missing)
         return
     is_waiting = firing.state is FiringState.WAITING
@@ -253,7 +249,7 @@ def _cover_in_join(board: Board, demand: Demand, firing: Firing | None) -> None:
         demand,
         firing,
         arrived=tuple(dict.fromkeys((*firing.arrived, name))),
-        missing=tuple(other for other in firing.missing if other != name),
+        missing=tuple(source for source in firing.missing if source != name),
         fire_time=max(firing.fire_time, _fire_time(demand.event)),
         payload=firing.payload if demand.event.payload is None else demand.event.payload,
         ready_at=_ready_at(demand, firing) if is_waiting else None,

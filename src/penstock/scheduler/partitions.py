@@ -66,10 +66,10 @@ def find_slices(event: TriggerEvent, match: Match) -> EventSlices:
         if spec.kind not in TIME_KINDS:
             return _dynamic_slices(spec, event, match)
         if match.partition:
-            values, kept = _convert(match.partition, match.origin, spec)
+            values, eligible = _convert(match.partition, match.origin, spec)
         else:
-            values, kept = _since_start([_slice_at(spec, event.fire_time or event.time)], spec)
-        return _limit(values, kept, match.reader)
+            values, eligible = _since_start([_slice_at(spec, event.fire_time or event.time)], spec)
+        return _limit(values, eligible, match.reader)
     except PartitionError as error:
         return EventSlices(reason=error.message)
     except OverflowError:  # the slice after it begins in the year 10000
@@ -119,19 +119,19 @@ def _overlapping(value: str, origin: PartitionSpec, spec: PartitionSpec) -> list
 
 
 def _since_start(values: Sequence[str], spec: PartitionSpec) -> _Values:
-    kept = [value for value in values if not is_before_start(spec, bucket_of(spec, value))]
-    return tuple(values), tuple(kept)
+    eligible = [value for value in values if not is_before_start(spec, bucket_of(spec, value))]
+    return tuple(values), tuple(eligible)
 
 
-def _limit(values: Sequence[str], kept: tuple[str, ...], reader: Subscription) -> EventSlices:
-    if not kept:
+def _limit(values: Sequence[str], eligible: tuple[str, ...], reader: Subscription) -> EventSlices:
+    if not eligible:
         start = reader.partition.start if reader.partition else None
         return EventSlices(reason=f"{values[-1]} is before start {start} of {reader.model}")
-    older = kept[:-MAX_SLICES_OF_EVENT]
+    older = eligible[:-MAX_SLICES_OF_EVENT]
     if not older:
-        return EventSlices(kept)
+        return EventSlices(eligible)
     reason = (
         f"an event fires {MAX_SLICES_OF_EVENT} slices at most, and {count(len(older), 'older one')}"
         f" did not: run penstock backfill {reader.model} --from {older[0]} --to {older[-1]}"
     )
-    return EventSlices(kept[len(older) :], reason)
+    return EventSlices(eligible[len(older) :], reason)
