@@ -77,7 +77,14 @@ class _Times:
     reason: str = ""
 
     def outcomes_of(self, model: str) -> list[Outcome]:
-        """Return the outcomes of times that do not fire."""
+        """Return the outcomes of times that do not fire.
+
+        Args:
+            model: The model.
+
+        Returns:
+            An outcome for the skipped time, which stands for all before it.
+        """
         return [
             Outcome(_identify(model, due), model, OutcomeKind.IGNORED, reason=self.reason)
             for due in self.skipped

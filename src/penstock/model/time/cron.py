@@ -79,7 +79,17 @@ class Cron:
         return unit_within(self.shortest_gap)
 
     def floor(self, now: datetime) -> datetime:
-        """The last time that it was due, ``now`` included; in UTC."""
+        """Return the last time that it was due.
+
+        Args:
+            now: The moment, which is included.
+
+        Returns:
+            A moment in UTC.
+
+        Raises:
+            ValueError: It was not due in 50 years.
+        """
         for due in self.iterate_back(now):
             return due
         raise ValueError(f"{self.expression} was never due")
@@ -107,7 +117,17 @@ class Cron:
                 yield due
 
     def next(self, now: datetime) -> datetime:
-        """The first time after ``now`` that it is due; in UTC."""
+        """Return the first time after a moment at which it is due.
+
+        Args:
+            now: The moment, which is not included.
+
+        Returns:
+            A moment in UTC.
+
+        Raises:
+            ValueError: It is not due in 50 years.
+        """
         from cronsim import CronSim
 
         for moment in CronSim(self.fields, now.astimezone(self._zone)):
