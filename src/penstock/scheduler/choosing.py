@@ -54,7 +54,7 @@ def choose_next(
     if free <= 0 or not queued:
         return ()
     choice = _Choice(running, _Order((*running, *queued), subscriptions))
-    choice.take(_by_age(item for item in queued if not _is_backfill(item)), free)
+    choice.take(sorted((item for item in queued if not _is_backfill(item)), key=_age), free)
     share = max(1, int(slots * backfill_share)) - sum(map(_is_backfill, running))
     free = min(free - len(choice.firings), share)
     if free > 0:
@@ -74,7 +74,12 @@ class _Choice:
             self._slices[firing.model].add(firing.key)
 
     def take(self, candidates: Iterable[Firing], number: int) -> None:
-        """Choose up to a number of candidates, the first that may start."""
+        """Choose up to a number of candidates, the first that may start.
+
+        Args:
+            candidates: The firings, in the order in which they are looked at.
+            number: The number of firings to choose.
+        """
         for firing in candidates:
             if number <= 0:
                 return
@@ -95,76 +100,144 @@ class _Order:
         self, firings: Iterable[Firing], subscriptions: Mapping[str, Subscription]
     ) -> None:
         self._subscriptions = subscriptions
-        self._inputs: dict[str, frozenset[str]] = {}
+        self._inputs: InputGraph | None = None
         self._keys: defaultdict[datetime, dict[str, _Keys]] = defaultdict(dict)
         for firing in firings:
-            keys = self._keys[firing.fire_time].setdefault(firing.model, _Keys())
+            models = self._keys[firing.fire_time]
+            keys = models.get(firing.model)
+            if keys is None:
+                keys = models[firing.model] = _Keys()
             (keys.of_backfills if _is_backfill(firing) else keys.of_others).add(firing.key)
 
     def has_to_wait(self, firing: Firing) -> bool:
         """Return whether a model that is read, directly or not, has a firing for the same time.
 
         Work that is no backfill does not wait for one.
+
+        Args:
+            firing: A firing that is queued.
+
+        Returns:
+            True if it has to wait for one of them.
         """
         models = self._keys[firing.fire_time]
         if len(models) == 1:
             return False
-        for model in self._inputs_of(firing.model).intersection(models):
-            keys = models[model].of_others
-            if _is_backfill(firing):
-                keys = keys | models[model].of_backfills
-            if keys and self._may_need(firing, model, keys):
+        if self._inputs is None:
+            self._inputs = InputGraph.of(self._subscriptions)
+        for model in self._inputs.inputs_among(models, firing.model):
+            keys = models[model]
+            if self._may_need(firing, model, keys.of_others):
+                return True
+            if _is_backfill(firing) and self._may_need(firing, model, keys.of_backfills):
                 return True
         return False
 
     def _may_need(self, firing: Firing, model: str, keys: set[str]) -> bool:
+        if not keys or firing.key in keys:
+            return bool(keys)
         if firing.key == WHOLE or WHOLE in keys:
             return True
-        specs = [self._partition_of(firing.model), self._partition_of(model)]
-        return meets(specs[0], [Part(key) for key in keys], specs[1])(Part(firing.key))
+        spec, input_spec = self._partition_of(firing.model), self._partition_of(model)
+        if spec == input_spec:
+            return False
+        return meets(spec, [Part(key) for key in keys], input_spec)(Part(firing.key))
 
     def _partition_of(self, model: str) -> PartitionSpec | None:
         reader = self._subscriptions.get(model)
         return reader.partition if reader else None
 
-    def _inputs_of(self, model: str) -> frozenset[str]:
-        """Return the models that a model reads, without those that read it, in a circle."""
-        if model not in self._inputs:
-            inputs = self._reached_from(model)
-            if model in inputs:
-                inputs = {name for name in inputs if model not in self._reached_from(name)}
-            self._inputs[model] = frozenset(inputs)
-        return self._inputs[model]
 
-    def _reached_from(self, model: str) -> set[str]:
-        reached: set[str] = set()
-        models = [model]
-        while models:
-            reader = self._subscriptions.get(models.pop())
-            unseen = set(reader.reads) - reached if reader else set()
-            reached |= unseen
-            models += unseen
-        return reached
+@dataclass(frozen=True, slots=True)
+class InputGraph:
+    """The models that each model reads, directly or not, as the bits of a number.
+
+    Attributes:
+        bits: The bit of each model.
+        inputs: The bits of the models that each model reads.
+    """
+
+    bits: Mapping[str, int]
+    inputs: Mapping[str, int]
+
+    @classmethod
+    def of(cls, subscriptions: Mapping[str, Subscription]) -> InputGraph:
+        """Follow the graph.
+
+        Args:
+            subscriptions: The subscriptions by model. A circle in the graph is no error.
+
+        Returns:
+            The graph.
+        """
+        bits = {model: 1 << place for place, model in enumerate(subscriptions)}
+        reads = {
+            model: tuple(name for name in reader.reads if name in bits)
+            for model, reader in subscriptions.items()
+        }
+        inputs = dict.fromkeys(bits, 0)
+        order, is_complete = _inputs_before_readers(reads), False
+        while not is_complete:  # once and a check, or a few times around a circle
+            is_complete = True
+            for model in order:
+                reached = inputs[model]
+                for name in reads[model]:
+                    reached |= bits[name] | inputs[name]
+                is_complete &= reached == inputs[model]
+                inputs[model] = reached
+        return cls(bits, inputs)
+
+    def inputs_among(self, models: Iterable[str], reader: str) -> list[str]:
+        """Return the models that a model reads, without those that read it, in a circle.
+
+        Args:
+            models: The models to look at.
+            reader: The model that reads.
+
+        Returns:
+            The names of its inputs.
+        """
+        inputs, bit = self.inputs.get(reader, 0), self.bits.get(reader, 0)
+        candidates = (model for model in models if self.bits.get(model, 0) & inputs)
+        return [model for model in candidates if not self.inputs[model] & bit]
+
+
+def _inputs_before_readers(reads: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the models in an order in which each comes after its inputs, if no circle is there."""
+    order: dict[str, None] = {}
+    entered: set[str] = set()
+    stack = list(reads)
+    while stack:
+        model = stack[-1]
+        if model in entered:
+            order[stack.pop()] = None
+        else:
+            entered.add(model)
+            stack += (name for name in reads[model] if name not in entered)
+    return list(order)
 
 
 def _is_backfill(firing: Firing) -> bool:
     return firing.kind is EventKind.BACKFILL
 
 
-def _by_age(firings: Iterable[Firing]) -> list[Firing]:
-    return sorted(firings, key=lambda firing: (firing.queued_at or _NEVER, firing.id))
+def _age(firing: Firing) -> tuple[datetime, str]:
+    return firing.queued_at or _NEVER, firing.id
 
 
 def _by_slice(
     firings: Iterable[Firing], subscriptions: Mapping[str, Subscription]
 ) -> Iterator[Firing]:
     """Yield the newest slice of each model in turn, then the next; the oldest model comes first."""
-    by_model: dict[str, list[Firing]] = {}
-    for firing in _by_age(firings):
-        by_model.setdefault(firing.model, []).append(firing)
-    for model, slices in by_model.items():
-        reader = subscriptions.get(model)
+    by_model: defaultdict[str, list[Firing]] = defaultdict(list)
+    for firing in firings:
+        by_model[firing.model].append(firing)
+    turns: list[list[Firing]] = []
+    for slices in sorted(by_model.values(), key=lambda slices: min(map(_age, slices))):
+        reader = subscriptions.get(slices[0].model)
         order = in_time(reader.partition if reader else None)
+        slices.sort(key=_age)
         slices.sort(key=lambda firing: order(firing.key), reverse=True)
-    for turn in zip_longest(*by_model.values()):
+        turns.append(slices)
+    for turn in zip_longest(*turns):
         yield from (firing for firing in turn if firing is not None)

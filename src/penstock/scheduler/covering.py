@@ -12,9 +12,10 @@ may cover a later event:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from penstock.rendering.text import seconds
 from penstock.scheduler.subscription import Source, Subscription
@@ -88,9 +89,9 @@ class Demand:
         """Return how long the inputs must be quiet; a schedule and a person do not wait."""
         if self.event.kind not in {EventKind.ASSET, EventKind.MESSAGE}:
             return None
-        own = self.source.debounce if self.source else None
-        debounce = self.reader.debounce if own is None else own
-        return debounce or None
+        if self.source is not None and self.source.debounce is not None:
+            return self.source.debounce or None
+        return self.reader.debounce or None
 
     @property
     def is_join(self) -> bool:
@@ -110,10 +111,10 @@ class Board:
     """The open firings while a decision is made, with what became of events. It is changed."""
 
     def __init__(self, agenda: Agenda, new_id: Callable[[], str]) -> None:
-        """Put up the firings of an agenda.
+        """Put up the firings of an agenda, which is not changed.
 
         Args:
-            agenda: The agenda. It is not changed.
+            agenda: The agenda.
             new_id: Returns the id of a new firing.
         """
         self.new_id = new_id
@@ -176,15 +177,10 @@ class Board:
         identity = self._lanes.get(lane)
         return None if identity is None else self._firings[identity]
 
-    def not_started(self) -> Iterator[Firing]:
-        """Yield the firings that have not started, in the order in which they began.
-
-        Yields:
-            A firing.
-        """
-        for firing in tuple(self._firings.values()):
-            if firing.state in _NOT_STARTED:
-                yield firing
+    @property
+    def not_started(self) -> list[Firing]:
+        """Return the firings that have not started, in the order in which they began."""
+        return [firing for firing in self._firings.values() if firing.state in _NOT_STARTED]
 
     @property
     def changed(self) -> tuple[Firing, ...]:
@@ -243,17 +239,21 @@ def required_sources(reader: Subscription) -> tuple[str, ...]:
 def _cover_in_join(board: Board, demand: Demand, firing: Firing | None) -> None:
     name = demand.source.name if demand.source else ""
     if firing is None:
-        missing = tuple(other for other in required_sources(demand.reader) if other != name)
+        required = required_sources(demand.reader)
+        missing = tuple(source for source in required if source != name)
         _begin(board, demand, arrived=(name,), missing=missing)
         return
-    arrived = firing.arrived if name in firing.arrived else (*firing.arrived, name)
-    missing = tuple(other for other in firing.missing if other != name)
-    fire_time = max(firing.fire_time, _fire_time(demand.event))
-    payload = firing.payload if demand.event.payload is None else demand.event.payload
-    firing = replace(firing, arrived=arrived, missing=missing, fire_time=fire_time, payload=payload)
-    if firing.state is FiringState.WAITING:
-        firing = replace(firing, ready_at=_ready_at(demand, firing))
-    _join(board, demand, firing)
+    is_waiting = firing.state is FiringState.WAITING
+    _join(
+        board,
+        demand,
+        firing,
+        arrived=tuple(dict.fromkeys((*firing.arrived, name))),
+        missing=tuple(source for source in firing.missing if source != name),
+        fire_time=max(firing.fire_time, _fire_time(demand.event)),
+        payload=firing.payload if demand.event.payload is None else demand.event.payload,
+        ready_at=_ready_at(demand, firing) if is_waiting else None,
+    )
 
 
 def _cover_payload(board: Board, demand: Demand, firing: Firing | None) -> None:
@@ -267,9 +267,9 @@ def _cover_plain(board: Board, demand: Demand, firing: Firing | None) -> None:
     if firing is None:
         _begin(board, demand)
     elif not demand.debounce or not is_debouncing(firing, demand.event.time):
-        _join(board, demand, replace(firing, ready_at=None))
+        _join(board, demand, firing, ready_at=None)
     elif firing.arrived:
-        _join(board, demand, replace(firing, ready_at=_ready_at(demand, firing)))
+        _join(board, demand, firing, ready_at=_ready_at(demand, firing))
     else:
         _supersede(board, demand, firing)
 
@@ -304,9 +304,8 @@ def _begin(
     board.record(event.id, firing.model, OutcomeKind.FIRED, firing.id)
 
 
-def _join(board: Board, demand: Demand, firing: Firing) -> None:
-    firing = _extend(firing, demand.event)
-    board.put(firing)
+def _join(board: Board, demand: Demand, firing: Firing, **changes: Any) -> None:
+    board.put(_extend(firing, demand.event, **changes))
     board.record(demand.event.id, firing.model, OutcomeKind.JOINED, firing.id)
 
 
@@ -314,22 +313,19 @@ def _supersede(board: Board, demand: Demand, firing: Firing) -> None:
     event, debounce = demand.event, demand.debounce or timedelta()
     reason = f"a later event within its debounce of {seconds(debounce.total_seconds())}"
     board.record(firing.events[-1], firing.model, OutcomeKind.SUPERSEDED, firing.id, reason)
-    firing = replace(
-        _extend(firing, event),
-        fire_time=_fire_time(event),
-        payload=event.payload,
-        ready_at=_ready_at(demand, firing),
-    )
-    board.put(firing)
+    ready_at = _ready_at(demand, firing)
+    changes = {"fire_time": _fire_time(event), "payload": event.payload, "ready_at": ready_at}
+    board.put(_extend(firing, event, **changes))
     board.record(event.id, firing.model, OutcomeKind.FIRED, firing.id)
 
 
-def _extend(firing: Firing, event: TriggerEvent) -> Firing:
+def _extend(firing: Firing, event: TriggerEvent, **changes: Any) -> Firing:
     return replace(
         firing,
         events=(*firing.events, event.id),
         depth=max(firing.depth, event.depth),
         models=tuple(dict.fromkeys((*firing.models, *event.models))),
+        **changes,
     )
 
 

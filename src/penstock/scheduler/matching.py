@@ -111,7 +111,14 @@ class Index(Mapping[str, Subscription]):
 
 
 def is_file(name: str) -> bool:
-    """Return whether an asset is a file, which has a path, and not a table."""
+    """Return whether an asset is a file, which has a path, and not a table.
+
+    Args:
+        name: The full name of a table, or the URI of a file.
+
+    Returns:
+        True for a file.
+    """
     return "/" in name
 
 
@@ -139,8 +146,8 @@ def find_matches(index: Index, event: TriggerEvent) -> tuple[Match, ...]:
     """
     by_model: dict[str, Match] = {}
     for match in _FINDERS[event.kind](index, event):
-        other = by_model.get(match.reader.model)
-        if other is None or (_is_partitioned(match) and not _is_partitioned(other)):
+        earlier = by_model.get(match.reader.model)
+        if earlier is None or (_is_partitioned(match) and not _is_partitioned(earlier)):
             by_model[match.reader.model] = match
     return tuple(by_model.values())
 
@@ -193,19 +200,23 @@ def _match_asset(index: Index, event: TriggerEvent) -> Iterator[Match]:
     name, partition = asset_name(event.source), event.partition or None
     direct = index.readers.get(name, ())
     for match in direct:
-        yield replace(match, partition=partition)
+        yield _with_partition(match, partition)
     if direct or not is_file(name):
         return
     for length in sorted(index.lengths):
         for pattern in index.patterns.get(name[:length], ()):
             values = pattern.expression.fullmatch(name)
             if values is not None:
-                yield replace(pattern.match, partition=partition or values["partition"])
+                yield _with_partition(pattern.match, partition or values["partition"])
 
 
 def _match_message(index: Index, event: TriggerEvent) -> Iterator[Match]:
     for match in index.listeners.get(event.source, ()):
-        yield replace(match, partition=event.partition or None)
+        yield _with_partition(match, event.partition or None)
+
+
+def _with_partition(match: Match, partition: str | None) -> Match:
+    return Match(match.reader, match.source, partition, match.origin) if partition else match
 
 
 def _match_model(index: Index, event: TriggerEvent) -> Iterator[Match]:
@@ -230,5 +241,5 @@ def _file_expression(name: str, spec: PartitionSpec | None) -> re.Pattern[str]:
     without partitions takes any.
     """
     value = ".+" if spec is None else "/".join(["[^/]+"] * ((spec.pattern or "").count("/") + 1))
-    before, *rest = map(re.escape, name.split(TOKEN))
-    return re.compile(before + f"(?P<partition>{value})" + "(?P=partition)".join(rest), re.DOTALL)
+    prefix, *parts = map(re.escape, name.split(TOKEN))
+    return re.compile(prefix + f"(?P<partition>{value})" + "(?P=partition)".join(parts), re.DOTALL)

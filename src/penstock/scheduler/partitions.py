@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from penstock.errors import PartitionError
 from penstock.model.time.partition import (
@@ -25,12 +26,14 @@ from penstock.model.time.partition import (
 )
 from penstock.rendering.text import count
 from penstock.scheduler.matching import Match
+from penstock.scheduler.subscription import Subscription
 from penstock.scheduler.values import WHOLE, TriggerEvent
 
 MAX_SLICES_OF_EVENT = 200
 """The slices of a reader that one event fires, at most: a month fires no 744 hours."""
 
 _INSTANT = timedelta(microseconds=1)
+_Values = tuple[tuple[str, ...], tuple[str, ...]]  # all, and those that are not before the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,11 @@ def find_slices(event: TriggerEvent, match: Match) -> EventSlices:
     try:
         if spec.kind not in TIME_KINDS:
             return _dynamic_slices(spec, event, match)
-        if not match.partition:
-            values = [render(spec, bucket_at(spec, event.fire_time or event.time))]
+        if match.partition:
+            values, eligible = _convert(match.partition, match.origin, spec)
         else:
-            values = _convert(match.partition, match.origin, spec)
-        return _limit(values, spec, match.reader.model)
+            values, eligible = _since_start([_slice_at(spec, event.fire_time or event.time)], spec)
+        return _limit(values, eligible, match.reader)
     except PartitionError as error:
         return EventSlices(reason=error.message)
     except OverflowError:  # the slice after it begins in the year 10000
@@ -87,13 +90,23 @@ def _dynamic_slices(spec: PartitionSpec, event: TriggerEvent, match: Match) -> E
     return EventSlices((value_from(spec, event.payload or {}),))
 
 
-def _convert(value: str, origin: PartitionSpec | None, spec: PartitionSpec) -> list[str]:
-    """Return the slices of a reader by time that overlap a slice of its source.
+def _slice_at(spec: PartitionSpec, moment: datetime) -> str:
+    return render(spec, bucket_at(spec, moment))
+
+
+@lru_cache(maxsize=4096)
+def _convert(value: str, origin: PartitionSpec | None, spec: PartitionSpec) -> _Values:
+    """Return the slices of a reader by time that overlap a slice of its source."""
+    if origin is None or origin.kind not in TIME_KINDS:
+        origin = spec
+    return _since_start(_overlapping(value, origin, spec), spec)
+
+
+def _overlapping(value: str, origin: PartitionSpec, spec: PartitionSpec) -> list[str]:
+    """Return the slices of one partition that overlap a slice of another.
 
     Days, weeks and months are dates, which are the same in each zone. Hours are instants.
     """
-    if origin is None or origin.kind not in TIME_KINDS:
-        origin = spec
     bucket = bucket_of(origin, value)
     if origin.kind == spec.kind:
         converted = render(spec, bucket)
@@ -105,15 +118,20 @@ def _convert(value: str, origin: PartitionSpec | None, spec: PartitionSpec) -> l
     return values_between(spec, bucket_at(spec, start), bucket_at(spec, end - _INSTANT))
 
 
-def _limit(values: Sequence[str], spec: PartitionSpec, model: str) -> EventSlices:
-    keys = [value for value in values if not is_before_start(spec, bucket_of(spec, value))]
-    if not keys:
-        return EventSlices(reason=f"{values[-1]} is before start {spec.start} of {model}")
-    older = keys[:-MAX_SLICES_OF_EVENT]
+def _since_start(values: Sequence[str], spec: PartitionSpec) -> _Values:
+    eligible = [value for value in values if not is_before_start(spec, bucket_of(spec, value))]
+    return tuple(values), tuple(eligible)
+
+
+def _limit(values: Sequence[str], eligible: tuple[str, ...], reader: Subscription) -> EventSlices:
+    if not eligible:
+        start = reader.partition.start if reader.partition else None
+        return EventSlices(reason=f"{values[-1]} is before start {start} of {reader.model}")
+    older = eligible[:-MAX_SLICES_OF_EVENT]
     if not older:
-        return EventSlices(tuple(keys))
+        return EventSlices(eligible)
     reason = (
         f"an event fires {MAX_SLICES_OF_EVENT} slices at most, and {count(len(older), 'older one')}"
-        f" did not: run penstock backfill {model} --from {older[0]} --to {older[-1]}"
+        f" did not: run penstock backfill {reader.model} --from {older[0]} --to {older[-1]}"
     )
-    return EventSlices(tuple(keys[len(older) :]), reason)
+    return EventSlices(eligible[len(older) :], reason)

@@ -47,7 +47,7 @@ def settle(
     holding = [pause for pause in pauses if pause.holds(moment)]
     pauses_of: dict[str, list[Pause]] = {}
     wakes_at: list[datetime] = []
-    for firing in board.not_started():
+    for firing in board.not_started:
         reader = subscriptions.get(firing.model)
         if firing.model not in pauses_of:
             pauses_of[firing.model] = find_pauses(holding, firing.model, reader)
@@ -93,9 +93,9 @@ def find_wait(firing: Firing, pauses: Iterable[Pause], moment: datetime) -> Wait
     ready_at = firing.ready_at if firing.ready_at and moment < firing.ready_at else None
     paused = list(pauses)
     if paused:
-        ends = [pause.until for pause in paused if pause.until is not None]
-        is_limited = len(ends) == len(paused)
-        until = max((*ends, *([ready_at] if ready_at else []))) if is_limited else None
+        limits = [pause.until for pause in paused if pause.until is not None]
+        is_limited = len(limits) == len(paused)
+        until = max((*limits, *([ready_at] if ready_at else []))) if is_limited else None
         return Wait(_describe_pause(paused[0]), until)
     if ready_at:
         return Wait(f"debounced until {_text(ready_at)}", ready_at)
@@ -123,9 +123,10 @@ def _with_current_sources(firing: Firing, reader: Subscription | None) -> Firing
 
 
 def _describe_pause(pause: Pause) -> str:
-    by = f" by {pause.user}" if pause.user else ""
-    until = f" until {_text(pause.until)}" if pause.until else ""
-    return f"paused{by}{until}: {pause.reason}" if pause.reason else f"paused{by}{until}"
+    text = f"paused by {pause.user}" if pause.user else "paused"
+    if pause.until:
+        text += f" until {_text(pause.until)}"
+    return f"{text}: {pause.reason}" if pause.reason else text
 
 
 def _text(moment: datetime) -> str:
