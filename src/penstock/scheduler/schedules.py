@@ -20,10 +20,11 @@ marked with the moment of the decision, and does not fire for the past.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import takewhile
 
 from penstock.model.time.cron import Cron
 from penstock.model.time.partition import TIME_KINDS
@@ -113,10 +114,9 @@ def due_events(subscriptions: Mapping[str, Subscription], agenda: Agenda, moment
             upcoming = _find_next(subscription.cron, mark.since)
             if upcoming is not None and upcoming <= moment:
                 times = _judge_times(subscription, subscription.cron, mark.since, moment)
-                events += [_schedule_event(model, due) for due in times.fired]
+                events += [_schedule_event(model, due) for due in (*times.fired, *times.skipped)]
                 outcomes += times.outcomes_of(model)
-                events += [_schedule_event(model, due) for due in times.skipped]
-                mark = replace(mark, since=max(upcoming, subscription.cron.floor(moment)))
+                mark = replace(mark, since=max(upcoming, *times.fired, *times.skipped))
                 upcoming = _find_next(subscription.cron, mark.since)
             wakes += [upcoming] if upcoming is not None else []
         if mark is not None and mark != before:
@@ -158,9 +158,7 @@ def _judge_times(
     oldest = moment - GRACE
     times = _Times()
     missed = 0
-    for due in cron.iterate_back(moment):
-        if due <= since:
-            break
+    for due in _list_times(cron, since, moment):
         if due >= oldest:
             times.fired.append(due)
             continue
@@ -175,6 +173,18 @@ def _judge_times(
         times.fired.append(due)
         missed += 1
     return times
+
+
+def _list_times(cron: Cron, since: datetime, moment: datetime) -> Iterator[datetime]:
+    """Return the times after a mark up to a moment, the newest first.
+
+    Mostly there is one, which was looked up when the time before it was decided.
+    """
+    due = _find_next(cron, since)
+    following = None if due is None else _find_next(cron, due)
+    if due is None or following is None or following > moment:
+        return iter(() if due is None else (due,))
+    return takewhile(lambda due: due > since, cron.iterate_back(moment))
 
 
 def _resolve_catchup(subscription: Subscription) -> Catchup:

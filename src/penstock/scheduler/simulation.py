@@ -384,7 +384,8 @@ class _Play:
         world = self._world
         chosen = choose_next(self._agenda, self._index, world.slots, world.backfill_share)
         running = tuple(replace(firing, state=FiringState.RUNNING) for firing in chosen)
-        self._apply(Decision(running))
+        if running:
+            self._apply(Decision(running))
         for firing in running:
             self._start(firing)
 
@@ -394,6 +395,7 @@ class _Play:
 
     def _end_runs(self) -> None:
         ended = [item for item in self._running.items() if item[1] <= self._time]
+        firings = []
         for identity, _ in sorted(ended, key=lambda item: item[1]):
             del self._running[identity]
             firing = self._agenda.firings[identity]
@@ -401,10 +403,12 @@ class _Play:
             attempt = self._attempts[slice_key] = self._attempts.get(slice_key, 0) + 1
             self._records[identity].end = self._clock
             if self._world.has_failed(*slice_key, attempt):
-                self._apply(Decision((replace(firing, state=FiringState.FAILED, reason="failed"),)))
+                firings.append(replace(firing, state=FiringState.FAILED, reason="failed"))
             else:
-                self._apply(Decision((replace(firing, state=FiringState.DONE),)))
+                firings.append(replace(firing, state=FiringState.DONE))
                 self._publish(firing)
+        if firings:
+            self._apply(Decision(tuple(firings)))
 
     def _publish(self, firing: Firing) -> None:
         reader = self._index.get(firing.model)

@@ -1,0 +1,101 @@
+"""A served project: changes of tables, schedules and messages become runs."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from penstock.project.project import Project
+from penstock.scheduler.values import EventKind, FiringState, TriggerEvent
+from penstock.server.opening import open_agenda
+from penstock.server.serving import ServeOptions, Server
+from tests.engine.toy import rows, write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCRIPTS = {
+    "models/days": """
+        -- pipeline
+        -- on ducklake://main/events
+        -- partitioned daily start=2026-01-01
+        -- materialize ducklake://main/days
+        SELECT id, '{partition}' AS day FROM events WHERE day = '{partition}'
+        """,
+    "models/sums": """
+        -- pipeline
+        -- on ducklake://main/days
+        -- materialize ducklake://main/sums
+        SELECT count(*) AS n FROM days
+        """,
+    "models/tenants": """
+        -- pipeline
+        -- on webhook name=signup
+        -- partitioned dynamic key="$.tenant"
+        -- materialize ducklake://main/tenants
+        SELECT '{partition}' AS tenant
+        """,
+}
+
+
+@pytest.fixture
+def project(spark: SparkSession, tmp_path: Path) -> Project:
+    root = write_project(tmp_path / "p", SCRIPTS)
+    project = Project.load(root, spark=spark)
+    project.lake("main").sql("CREATE TABLE events (id INTEGER, day VARCHAR)")
+    return project
+
+
+def insert_by_duckdb(project: Project, *values: tuple[int, str]) -> None:
+    lake = project.settings.root / "lake"
+    with duckdb.connect() as connection:
+        connection.execute("LOAD ducklake; LOAD sqlite")
+        connection.execute(f"ATTACH 'ducklake:sqlite:{lake / 'meta.sqlite'}' AS lake")
+        connection.executemany("INSERT INTO lake.events VALUES (?, ?)", values)
+
+
+def serve(project: Project) -> Server:
+    server = Server(project.context, ServeOptions(has_http=False, is_once=True))
+    ended = threading.Event()
+    server.run()
+    ended.set()
+    return server
+
+
+def test_a_commit_by_duckdb_cascades(project: Project) -> None:
+    serve(project)  # it begins to look from here
+    insert_by_duckdb(project, (1, "2026-01-01"), (2, "2026-01-01"))
+    project.run("days", partition="2026-01-01")
+    server = serve(project)
+    fired = [record.firing for record in server.store.recent(10)]
+    assert {one.model for one in fired} == {"days", "sums"}
+    assert all(one.state is FiringState.DONE for one in fired), fired
+    assert rows(project, "SELECT n FROM sums") == [(2,)]
+    assert server.store.undecided(10) == []
+    (sums,) = [one for one in fired if one.model == "sums" and one.key == ""][:1]
+    assert sums.kind is EventKind.ASSET
+    assert len(serve(project).store.recent(10)) == len(fired)  # nothing fires again
+
+
+def test_a_message_builds_its_partition_once(project: Project) -> None:
+    store = open_agenda(project.context)
+    event = TriggerEvent(
+        "message:signup/1",
+        EventKind.MESSAGE,
+        "signup",
+        datetime.now(UTC),
+        payload={"tenant": "acme"},
+    )
+    assert store.accept(event)
+    assert not store.accept(event)
+    server = serve(project)
+    (firing,) = [record.firing for record in server.store.recent(10)]
+    assert (firing.model, firing.key, firing.state) == ("tenants", "acme", FiringState.DONE)
+    assert rows(project, "SELECT tenant FROM tenants") == [("acme",)]
+    runs = project.runs()
+    assert [(run.run_id, run.trigger) for run in runs] == [(firing.id, "event")]
