@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.engine.planning.files_read import file_read, files_named, name_of
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError, PenstockError, UnsupportedFeature
 from penstock.lakes.storage import Storage, bucket_of, hold, is_remote, open_system
 from penstock.model.script.file_uris import may_be, one_spelling, partition_in
 from penstock.model.time.time_macros import TOKEN
@@ -32,16 +32,16 @@ _LISTED = "listed"
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What a look at files found.
+    """Hold the events of a look at files.
 
     Attributes:
         events: One for each file that is new or changed, and pattern.
-        seen: What is known now: what the next look compares with.
+        fingerprints: Those of the files that there are, which the next look compares with.
         errors: Why patterns could not be listed; they are as they were seen before.
     """
 
     events: tuple[TriggerEvent, ...]
-    seen: Mapping[str, str]
+    fingerprints: Mapping[str, str]
     errors: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ class _File(NamedTuple):
 
 
 class FileWatch:
-    """Watches files of this machine and of S3. The buckets stay open until `close`."""
+    """A watch of files of this machine and of S3. The buckets stay open until `close`."""
 
     def __init__(self, settings: Settings) -> None:
         """Watch files.
@@ -68,7 +68,7 @@ class FileWatch:
         self._settings = settings
         self._held: dict[str, Callable[[], None]] = {}
 
-    def changes(self, patterns: Iterable[str], seen: Mapping[str, str]) -> FileChanges:
+    def changes(self, patterns: Iterable[str], fingerprints: Mapping[str, str]) -> FileChanges:
         """Return the files that are new or changed since the last look.
 
         The files that a pattern names when it is listed for the first time have no events. What is
@@ -76,32 +76,31 @@ class FileWatch:
 
         Args:
             patterns: Paths and URIs; ``{partition}`` stands for a part of one name.
-            seen: What the last look returned.
+            fingerprints: What the last look returned; empty at the first one.
 
         Returns:
             The events, and what is known now.
         """
         events: list[TriggerEvent] = []
-        known: dict[str, str] = {}
+        listed: dict[str, str] = {}
         errors: dict[str, str] = {}
-        for pattern in sorted({one_spelling(each, self._settings.root) for each in patterns}):
-            before = _of_pattern(seen, pattern)
+        for pattern in sorted({one_spelling(text, self._settings.root) for text in patterns}):
+            before = _of_pattern(fingerprints, pattern)
             try:
                 files = list(self._files(pattern))
             except (OSError, PenstockError) as error:
                 errors[pattern] = str(error)
-                known |= before
+                listed |= before
                 continue
-            now = {_key(pattern, file.name): file.fingerprint for file in files}
-            if pattern in seen:
-                new = (
-                    file
+            current = {_key(pattern, file.name): file.fingerprint for file in files}
+            if pattern in before:
+                events += (
+                    _event(pattern, file)
                     for file in files
                     if before.get(_key(pattern, file.name)) != file.fingerprint
                 )
-                events += (_event(pattern, file) for file in new)
-            known |= {pattern: _LISTED, **now}
-        return FileChanges(tuple(events), known, errors)
+            listed |= {pattern: _LISTED, **current}
+        return FileChanges(tuple(events), listed, errors)
 
     def close(self) -> None:
         """Close the buckets."""
@@ -116,10 +115,10 @@ class FileWatch:
         root = self._settings.root
         for path in files_named(pattern.replace(TOKEN, "*"), root):
             try:
-                found = file_read(path, root)
+                file = file_read(path, root)
             except FileNotFoundError:  # it was listed, and is gone by now
                 continue
-            yield _File(name_of(path, root), found.size or 0, found.time or 0)
+            yield _File(name_of(path, root), file.size or 0, file.time or 0)
 
     def _remote_files(self, pattern: str) -> Iterator[_File]:
         from pyarrow import fs
@@ -153,11 +152,16 @@ class FileWatch:
                 f"{uri} names no bucket",
                 hint="write it as s3://BUCKET/PATH: there is no default one",
             )
-        if bucket is None or bucket in self._held:
+        if bucket is None:
+            raise UnsupportedFeature(
+                f"files of {uri.partition('://')[0]}:// are not watched",
+                hint="wait for a file of S3 or of this machine, or send a message",
+            )
+        if bucket in self._held:
             return
         lakes = self._settings.lakes.values()
-        on_it = (each for each in lakes if each.data_path and bucket_of(each.data_path) == bucket)
-        storage = next((each.storage for each in on_it if each.storage), None)
+        on_it = (lake for lake in lakes if lake.data_path and bucket_of(lake.data_path) == bucket)
+        storage = next((lake.storage for lake in on_it if lake.storage), None)
         self._held[bucket] = hold(uri, Storage.of(storage))
 
 
@@ -165,9 +169,13 @@ def _key(pattern: str, name: str) -> str:
     return f"{pattern}\n{name}"
 
 
-def _of_pattern(seen: Mapping[str, str], pattern: str) -> dict[str, str]:
+def _of_pattern(fingerprints: Mapping[str, str], pattern: str) -> dict[str, str]:
     start = _key(pattern, "")
-    return {key: each for key, each in seen.items() if key == pattern or key.startswith(start)}
+    return {
+        key: fingerprint
+        for key, fingerprint in fingerprints.items()
+        if key == pattern or key.startswith(start)
+    }
 
 
 def _event(pattern: str, file: _File) -> TriggerEvent:

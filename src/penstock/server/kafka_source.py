@@ -48,7 +48,8 @@ class KafkaSource:
         """Yield messages until the source is closed.
 
         Yields:
-            The messages. A broker that cannot be reached is tried again with growing pauses.
+            Message: The next one. A broker that cannot be reached is tried again, with growing
+                pauses.
         """
         consumer = self._connect()
         if consumer is None:

@@ -53,7 +53,8 @@ class PostgresSource:
         """Yield notifications until the source is closed.
 
         Yields:
-            The messages. Where the connection breaks, it is made again with growing pauses.
+            Message: The next one. Where the connection breaks, it is made again, with growing
+                pauses.
         """
         import psycopg
 

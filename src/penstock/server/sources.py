@@ -44,9 +44,9 @@ class MessageSource(Protocol):
     """A source of messages. One thread reads it; another may close it."""
 
     def messages(self) -> Iterator[Message]:
-        """Yield messages as they come, until the source is closed.
+        """Return messages as they come, until the source is closed.
 
-        Yields:
+        Returns:
             The messages. It waits for them, and connects again where a connection breaks.
         """
         ...

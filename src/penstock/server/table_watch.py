@@ -31,10 +31,11 @@ from penstock.lakes.catalog.snapshots.row_changes import (
     Name,
     RowChange,
     RowChanges,
+    deletes_across,
     load_row_changes,
     newest_id,
 )
-from penstock.lakes.reading.column_values import distinct
+from penstock.lakes.reading.column_values import distinct, snapshots_in
 from penstock.model.time.interval import interval_of
 from penstock.model.values.asset import TableName
 from penstock.scheduler.values import EventKind, TriggerEvent
@@ -53,7 +54,7 @@ _MOST_BYTES = 16 * 1024 * 1024  # of a merged file whose rows are looked at
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a look at a lake found.
+    """Hold the events of a look at a lake.
 
     Attributes:
         events: The events, by snapshot, table and partition.
@@ -65,7 +66,7 @@ class Changes:
 
 
 class TableWatch:
-    """Watches the tables of one lake. A look writes nothing and needs no Spark session."""
+    """A watch of the tables of one lake. A look writes nothing and needs no Spark session."""
 
     def __init__(self, catalog: Catalog, lake_name: str, partition_column: str) -> None:
         """Watch a lake, which was not looked at before.
@@ -101,30 +102,47 @@ class TableWatch:
             One event for each table, snapshot and partition.
         """
         look_again(self._catalog)
-        own = {
-            (fold(each.schema), fold(each.table)): each.full
-            for each in tables
-            if each.is_table and each.lake == self._lake
+        sources = {
+            (fold(table.schema), fold(table.table)): table.full
+            for table in tables
+            if table.is_table and table.lake == self._lake
         }
         with self._catalog.reading() as connection:
-            found = load_row_changes(connection, own.keys(), since)
+            row_changes = load_row_changes(connection, sources.keys(), since)
+            moved = {
+                change for change in row_changes.changes if self._only_moved(connection, change)
+            }
             place = (self._catalog.data_path, self._column)
-            touched = _Touched.read(connection, place, found, since)
+            touched = _Touched.load(connection, place, row_changes, since)
         events: dict[str, TriggerEvent] = {}
-        for snapshot, name in self._after_gaps(found):
-            event = _event(snapshot, own[name], None, None)
+        for snapshot, name in self._after_gaps(row_changes):
+            event = _event(snapshot, sources[name], None, None)
             events[event.id] = event
-        for change in found.changes:
-            is_sure = change.snapshot.id not in found.without_base
+        for change in row_changes.changes:
+            if change in moved:
+                continue
+            is_sure = change.snapshot.id not in row_changes.without_base
             if change.is_new and is_sure and not self._has_rows(change):
                 continue
             run_id = run_of(change.snapshot)
-            for partition in sorted(touched.partitions(change), key=lambda each: each or ""):
-                event = _event(change.snapshot, own[change.name], partition, run_id)
+            for partition in sorted(touched.partitions(change), key=lambda text: text or ""):
+                event = _event(change.snapshot, sources[change.name], partition, run_id)
                 events.setdefault(event.id, event)
-        self._newest = found.newest.id
-        ordered = sorted(events.values(), key=lambda each: (each.snapshot_id or 0, each.id))
-        return Changes(tuple(ordered), found.newest.id)
+        self._newest = row_changes.newest.id
+        ordered = sorted(events.values(), key=lambda event: (event.snapshot_id or 0, event.id))
+        return Changes(tuple(ordered), row_changes.newest.id)
+
+    def _only_moved(self, connection: Connection, change: RowChange) -> bool:
+        """Return whether a change is a flush of deletes that later ones have taken the place of."""
+        if change.table_id is None or change.is_new or not change.only_deletes:
+            return False
+        files = deletes_across(connection, change)
+        if not files:
+            return False
+        data_path, snapshot_id = self._catalog.data_path, change.snapshot.id
+        (table,) = reads.load_tables(connection, data_path, snapshot_id, change.table_id)
+        inside = [snapshots_in(resolve(table.path, *file)) for file in files]
+        return all(ids is not None and snapshot_id not in ids for ids in inside)
 
     def _has_rows(self, change: RowChange) -> bool:
         """Return whether a table that got its name in a snapshot has rows, or its name had some."""
@@ -132,15 +150,15 @@ class TableWatch:
         rows = self._catalog.count_rows(*change.name, snapshot_id)
         return rows != 0 or bool(self._catalog.count_rows(*change.name, snapshot_id - 1))
 
-    def _after_gaps(self, found: RowChanges) -> Iterator[tuple[Snapshot, Name]]:
+    def _after_gaps(self, row_changes: RowChanges) -> Iterator[tuple[Snapshot, Name]]:
         """Yield the tables that may have changed in expired snapshots, with the first ones after.
 
         Where the snapshot before a gap is there, what was in force at it is on record.
         """
-        for snapshot, before in found.after_gaps:
-            for name in sorted(found.named):
+        for snapshot, before in row_changes.after_gaps:
+            for name in sorted(row_changes.named):
                 with suppress(LakeError):  # a Delta table that cannot be read: its readers say so
-                    table = self._catalog.find_table(*name, found.newest.id)
+                    table = self._catalog.find_table(*name, row_changes.newest.id)
                     if table is not None and self._catalog.changed_since(table, before):
                         yield snapshot, name
 
@@ -158,49 +176,74 @@ class _Touched:
     unsure: frozenset[int]
 
     @classmethod
-    def read(
-        cls, connection: Connection, place: tuple[str, str], found: RowChanges, since: int
+    def load(
+        cls, connection: Connection, place: tuple[str, str], row_changes: RowChanges, since: int
     ) -> _Touched:
-        """Look at the tables that changed. ``place`` is the data path and the column."""
-        runs = {run_id for each in found.changes if (run_id := run_of(each.snapshot)) is not None}
+        """Look at the tables that changed.
+
+        Args:
+            connection: The catalog.
+            place: The data path, and the column that has the partition of each row.
+            row_changes: The changes.
+            since: The snapshot that they come after.
+
+        Returns:
+            The partitions of the changes.
+        """
+        changes = row_changes.changes
+        runs = {run_id for change in changes if (run_id := run_of(change.snapshot)) is not None}
         slices: dict[tuple[str, int, Name], list[str]] = {}
         if runs and find_tables(connection):
-            made = reading.slices_made(connection, runs, since)
-            for (run_id, snapshot_id, target), texts in made.items():
+            published = reading.slices_published(connection, runs, since)
+            for (run_id, snapshot_id, target), texts in published.items():
                 schema, _, name = target.partition(".")
                 slices[run_id, snapshot_id, (fold(schema), fold(name))] = texts
-        touched = cls(slices, {}, {}, found.without_base)
+        touched = cls(slices, {}, {}, row_changes.without_base)
         values: dict[int, Mapping[int, _Partitions]] = {}
         merged: dict[int, Sequence[_Merged]] = {}
         # The last change of each table has its columns as they are now.
         latest = {
-            each.table_id: each.snapshot.id
-            for each in found.changes
-            if each.table_id is not None and not touched.recorded(each)
+            change.table_id: change.snapshot.id
+            for change in changes
+            if change.table_id is not None and not touched.recorded(change)
         }
         for table_id, snapshot_id in latest.items():
             for table in reads.load_tables(connection, place[0], snapshot_id, table_id):
                 column = table.schema.find(place[1])
                 if column is not None and column.id is not None:
-                    own = (column.id, column.name)
-                    values[table_id] = history.values_touched(connection, table_id, own, since)
-                    spans = history.bounds_touched(connection, table_id, own, since)
+                    key = (column.id, column.name)
+                    values[table_id] = history.values_touched(connection, table_id, key, since)
+                    spans = history.bounds_touched(connection, table_id, key, since)
                     merged[table_id] = [
-                        _Merged(each, table.path, column.id) for each in spans if each.is_merged
+                        _Merged(span, table.path, column.id) for span in spans if span.is_merged
                     ]
-        return cls(slices, values, merged, found.without_base)
+        return cls(slices, values, merged, row_changes.without_base)
 
     def recorded(self, change: RowChange) -> Sequence[str]:
-        """Return the slices that a run recorded for a change."""
+        """Return the slices that a run recorded for a change.
+
+        Args:
+            change: The change.
+
+        Returns:
+            Their texts; none where it was not a run, or its records are gone.
+        """
         key = (run_of(change.snapshot) or "", change.snapshot.id, change.name)
         return self.slices.get(key, ())
 
     def partitions(self, change: RowChange) -> _Partitions:
-        """Return the partitions of a change; only None where one of them is not known."""
+        """Return the partitions of a change.
+
+        Args:
+            change: The change.
+
+        Returns:
+            The partitions; only None where one of them is not known.
+        """
         snapshot_id = change.snapshot.id
         recorded = self.recorded(change)
         if recorded:
-            return _whole_if_unknown(None if _is_no_value(each) else each for each in recorded)
+            return _whole_if_unknown(None if _is_no_value(text) else text for text in recorded)
         if change.table_id is None or change.is_new or snapshot_id in self.unsure:
             return _UNKNOWN
         values = set(self.values.get(change.table_id, {}).get(snapshot_id, ()))
@@ -211,8 +254,8 @@ class _Touched:
 
 
 def _whole_if_unknown(values: Iterable[str | None]) -> _Partitions:
-    found = frozenset(values)
-    return _UNKNOWN if None in found or not found else found
+    partitions = frozenset(values)
+    return _UNKNOWN if None in partitions or not partitions else partitions
 
 
 def _is_no_value(text: str) -> bool:
@@ -237,16 +280,20 @@ class _Merged:
         return is_small and low is not None and low == self.touched.high
 
     def values(self) -> Mapping[int, set[str | None]]:
-        """Return the partitions by snapshot. Snapshots of which it has no row are left out."""
+        """Return the partitions by snapshot.
+
+        Returns:
+            The partitions; snapshots of which the file has no row are left out.
+        """
         file = self.touched.file
         if self._values is None and file is not None:
             path = resolve(self.base, file.path, file.is_relative)
-            found = distinct(path, self.column_id, by_snapshot=True)
+            pairs = distinct(path, self.column_id, by_snapshot=True)
             within = range(self.touched.first, self.touched.last + 1)
             by_snapshot: dict[int, set[str | None]] = defaultdict(set)
-            if found is None:
+            if pairs is None:
                 by_snapshot |= {snapshot_id: {None} for snapshot_id in within}
-            for value, snapshot_id in found or ():
+            for value, snapshot_id in pairs or ():
                 by_snapshot[self.touched.first if snapshot_id is None else snapshot_id].add(value)
             self._values = by_snapshot
         return self._values or {}

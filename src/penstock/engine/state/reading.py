@@ -320,7 +320,7 @@ def publications(connection: Connection, target: str, *, empty: bool = False) ->
     return [Published(*row) for row in connection.execute(query)]
 
 
-def slices_made(
+def slices_published(
     connection: Connection, run_ids: Collection[str], since: int
 ) -> dict[tuple[str, int, str], list[str]]:
     """Return the slices that runs published in snapshots.
@@ -336,13 +336,13 @@ def slices_made(
     c = STEP.c
     query = select(c.run_id, c.snapshot_id, c.target, c.slice)
     query = query.where(c.state.in_(PUBLISHED), c.snapshot_id > since).order_by(c.slice)
-    found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
+    slices: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     ids = sorted(run_ids)
     for start in range(0, len(ids), _AT_ONCE):
         of_runs = query.where(c.run_id.in_(ids[start : start + _AT_ONCE]))
         for run_id, snapshot_id, target, text in connection.execute(of_runs):
-            found[run_id, snapshot_id, target].append(text)
-    return found
+            slices[run_id, snapshot_id, target].append(text)
+    return slices
 
 
 class SliceDrop(NamedTuple):

@@ -39,6 +39,26 @@ def distinct(path: str, field_id: int, *, by_snapshot: bool) -> list[tuple[str, 
     return list(zip(texts, snapshots, strict=True))
 
 
+def snapshots_in(path: str) -> frozenset[int] | None:
+    """Return the snapshots that the rows of a merged file, or of a delete file, are of.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The ids; None where the file is elsewhere, cannot be read, or does not have them.
+    """
+    if "://" in path or not Path(path).is_file():
+        return None
+    try:
+        with pq.ParquetFile(path) as file:
+            if SNAPSHOT_ID not in file.schema_arrow.names:
+                return None
+            return frozenset(pc.unique(file.read(columns=[SNAPSHOT_ID])[SNAPSHOT_ID]).to_pylist())
+    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
 def _named(schema: pa.Schema, field_id: int) -> Iterator[str]:
     """Yield the column of an id."""
     for field in schema:

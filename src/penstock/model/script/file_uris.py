@@ -115,15 +115,15 @@ def partition_in(pattern: str, name: str) -> str | None:
     Returns:
         The partition; None where the pattern has no token, or more than one value fits.
     """
-    names, others = _names_in(pattern), _names_in(name)
-    if len(names) != len(others) or "**" in names:
+    names, parts = _names_in(pattern), _names_in(name)
+    if len(names) != len(parts) or "**" in names:
         return None
     values: set[str] = set()
-    for own, other in zip(names, others, strict=True):
-        pieces = list(map(_regex, own.split(TOKEN)))
+    for text, part in zip(names, parts, strict=True):
+        pieces = list(map(_regex, text.split(TOKEN)))
         groups = [f"(?P<p{number}>.+)" for number in range(1, len(pieces))]
-        text = "".join(part for pair in zip(pieces, [*groups, ""], strict=True) for part in pair)
-        match = re.fullmatch(text, other)
+        pairs = zip(pieces, [*groups, ""], strict=True)
+        match = re.fullmatch("".join(f"{piece}{group}" for piece, group in pairs), part)
         values |= set(match.groupdict().values()) if match is not None else {""}
     return values.pop() if len(values) == 1 and "" not in values else None
 

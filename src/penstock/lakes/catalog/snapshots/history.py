@@ -195,52 +195,51 @@ def without_flushes(
     Returns:
         The changes in the same order.
     """
-    parsed = [(parse_changes(id_, text), text) for id_, text in changes]
-    if not any(each.deleted for each, _ in parsed):
-        return [each for each, _ in parsed]
+    parsed = {parse_changes(id_, text): text for id_, text in changes}
+    if not any(change.deleted for change in parsed):
+        return list(parsed)
     flushed = _flushes(connection, since)
-    return [
-        replace(
-            each, deleted=each.deleted - (flushed.get(each.snapshot_id, set()) - _inlined(text))
-        )
-        for each, text in parsed
-    ]
+    moved = {
+        change: flushed.get(change.snapshot_id, set()) - _inlined(text)
+        for change, text in parsed.items()
+    }
+    return [replace(change, deleted=change.deleted - tables) for change, tables in moved.items()]
 
 
 def _inlined(changes: str) -> set[int]:
-    """The tables that deletes were inlined of."""
+    """Return the tables that deletes were inlined of."""
     tokens, _ = read_tokens(changes)
-    return {each.id for each in tokens if each.kind == "inlined_delete" and each.id is not None}
+    return {token.id for token in tokens if token.kind == "inlined_delete" and token.id is not None}
 
 
 def _flushes(connection: Connection, since: int) -> Mapping[int, set[int]]:
-    """The tables of which a snapshot made delete files of earlier snapshots, and ended no row.
+    """Return the tables of which a snapshot made delete files of earlier snapshots, and ended no row.
 
     Ids of files ascend, so that those of a snapshot lie between the next ones of two snapshots.
     """
     t = metadata.of(connection)
     f, d, s = t.data_file.c, t.delete_file.c, t.snapshot.c
     before = t.snapshot.alias().c
-    last = func.coalesce(d.partial_max, d.begin_snapshot)
-    other = t.delete_file.alias().c
-    is_of_table = other.table_id == d.table_id
+    newest = func.coalesce(d.partial_max, d.begin_snapshot)
+    beside = t.delete_file.alias().c
+    is_of_table = beside.table_id == d.table_id
     ends_rows = or_(
         exists().where(f.table_id == d.table_id, f.end_snapshot == s.snapshot_id),
-        exists().where(is_of_table, other.begin_snapshot == s.snapshot_id),
-        exists().where(is_of_table, other.partial_max == s.snapshot_id),
+        exists().where(is_of_table, beside.begin_snapshot == s.snapshot_id),
+        exists().where(is_of_table, beside.partial_max == s.snapshot_id),
     )
     query = select(s.snapshot_id, d.table_id).where(
         s.snapshot_id > since,
         before.snapshot_id == s.snapshot_id - 1,
         d.delete_file_id >= before.next_file_id,
         d.delete_file_id < s.next_file_id,
-        last < s.snapshot_id,
+        newest < s.snapshot_id,
         ~ends_rows,
     )
-    found: dict[int, set[int]] = defaultdict(set)
+    tables: dict[int, set[int]] = defaultdict(set)
     for snapshot_id, table_id in connection.execute(query):
-        found[snapshot_id].add(table_id)
-    return found
+        tables[snapshot_id].add(table_id)
+    return tables
 
 
 def first_snapshot(connection: Connection) -> int:
@@ -342,15 +341,15 @@ def _of_rows(
 
 
 def _inlined_value(connection: Connection, stored: FromClause, column: str) -> ColumnElement[Any]:
-    """The text of a column of inlined rows, whose columns may be those of an earlier schema."""
+    """Return a column of inlined rows; NULL where their schema, an earlier one, lacks it."""
     any_row: Select[Any] = select(literal_column("*")).select_from(stored).limit(0)
-    known = list(connection.execute(any_row).keys())
-    names = [name for name in known if fold(name) == fold(column)]
+    columns = list(connection.execute(any_row).keys())
+    names = [name for name in columns if fold(name) == fold(column)]
     return literal_column(quote_identifier(names[0])) if names else null()
 
 
 def _text_of(value: Any) -> str | None:
-    """The text of a value of an inlined row: PostgreSQL has texts as bytes, other types as they are
+    """Return the text of a value of an inlined row: PostgreSQL has texts as bytes, other types as they are
     there. A cast in the database would spell the bytes.
     """
     if value is None:
@@ -437,13 +436,13 @@ def _bounds_of_files(
     query: Select[Any] = select(f.begin_snapshot, f.partial_max, f.end_snapshot, *bounds, *place)
     yield query.select_from(files).where(of_table, late)
     # Of a flush of inlined rows only the file itself has all snapshots of its deletes.
-    made = select(func.min(t.snapshot.c.snapshot_id))
-    made = made.where(t.snapshot.c.next_file_id > d.delete_file_id)
+    flush = select(func.min(t.snapshot.c.snapshot_id))
+    flush = flush.where(t.snapshot.c.next_file_id > d.delete_file_id)
     is_flushed = and_(d.partial_max.is_(None), f.partial_max.is_not(None))
-    last = case((is_flushed, made.scalar_subquery()), else_=d.partial_max)
-    late = or_(d.begin_snapshot > since, last > since)
+    newest = case((is_flushed, flush.scalar_subquery()), else_=d.partial_max)
+    late = or_(d.begin_snapshot > since, newest > since)
     deleted = files.join(t.delete_file, f.data_file_id == d.data_file_id)
-    query = select(d.begin_snapshot, last, null(), *bounds)
+    query = select(d.begin_snapshot, newest, null(), *bounds)
     yield query.select_from(deleted).where(of_table, late)
     for stored in inlined.delete_tables(connection, table_id):
         deleted = files.join(stored, f.data_file_id == stored.c.file_id)

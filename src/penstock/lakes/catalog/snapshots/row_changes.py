@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection, exists, func, or_, select
 
 from penstock.lakes.catalog import reads
 from penstock.lakes.catalog.database import metadata
@@ -24,6 +24,7 @@ from penstock.lakes.format.naming import fold
 from penstock.lakes.snapshot import Snapshot
 
 Name = tuple[str, str]  # schema and table, folded
+_WRITES = frozenset({"inserted_into_table", "inlined_insert", "inlined_delete"})
 _CREATED = ("created_table", "created_view")
 
 
@@ -42,6 +43,13 @@ class RowChange:
     name: Name
     table_id: int | None = None
     is_new: bool = False
+
+    @property
+    def only_deletes(self) -> bool:
+        """Return whether its tokens say no more than that files lost rows, as those of a flush."""
+        tokens, _ = read_tokens(self.snapshot.changes)
+        kinds = {token.kind for token in tokens if token.id == self.table_id}
+        return "deleted_from_table" in kinds and not kinds & _WRITES
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +82,38 @@ def newest_id(connection: Connection) -> int | None:
     Returns:
         The id; None where there is no snapshot.
     """
-    found: int | None = connection.execute(
-        select(func.max(metadata.of(connection).snapshot.c.snapshot_id))
-    ).scalar()
-    return found
+    query = select(func.max(metadata.of(connection).snapshot.c.snapshot_id))
+    newest: int | None = connection.execute(query).scalar()
+    return newest
+
+
+def deletes_across(connection: Connection, change: RowChange) -> list[tuple[str, bool]]:
+    """Return the delete files that tell whether a snapshot deleted rows, or only moved deletes.
+
+    A later delete takes the place of the delete file of a flush, with its deletes and those after.
+
+    Args:
+        connection: The catalog.
+        change: A change that `only_deletes`.
+
+    Returns:
+        Paths, each with whether it is relative to the table's; none where the catalog has files
+        that ended or began in the snapshot.
+    """
+    t = metadata.of(connection)
+    f, d = t.data_file.c, t.delete_file.c
+    snapshot_id, of_table = change.snapshot.id, d.table_id == change.table_id
+    evidence = or_(
+        exists().where(f.table_id == change.table_id, f.end_snapshot == snapshot_id),
+        exists().where(
+            of_table, or_(d.begin_snapshot == snapshot_id, d.partial_max == snapshot_id)
+        ),
+    )
+    if connection.execute(select(evidence)).scalar():
+        return []
+    query = select(d.path, d.path_is_relative)
+    query = query.where(of_table, d.begin_snapshot < snapshot_id, d.partial_max > snapshot_id)
+    return [(path, bool(is_relative)) for path, is_relative in connection.execute(query)]
 
 
 def load_row_changes(connection: Connection, names: Collection[Name], since: int) -> RowChanges:
@@ -93,25 +129,26 @@ def load_row_changes(connection: Connection, names: Collection[Name], since: int
     """
     newest = reads.newest(connection)
     tables = _tables(connection, min(since, newest.id))
-    there = frozenset(each.name for each in tables if each.end is None and each.name in names)
+    current = frozenset(table.name for table in tables if table.end is None) & frozenset(names)
     if since > newest.id:  # the catalog was put back: what is different now is not known
-        return RowChanges(newest, after_gaps=((newest, since),), named=there)
+        return RowChanges(newest, after_gaps=((newest, since),), named=current)
     later = _snapshots(connection, since)
-    texts = [(each.id, each.changes) for each in later]
+    texts = [(snapshot.id, snapshot.changes) for snapshot in later]
     parsed = history.without_flushes(connection, since, texts)
     rolled_back = history.rollbacks(connection, since)
-    known, found = _Names.of(tables), list[RowChange]()
+    history_of_names, row_changes = _Names.of(tables), list[RowChange]()
     for snapshot, changes in zip(later, parsed, strict=True):
         if changes.unknown is None:
-            changed = _of_snapshot(snapshot, changes, known, rolled_back)
-            found += sorted((each for each in changed if each.name in names), key=_by_name)
+            changed = _of_snapshot(snapshot, changes, history_of_names, rolled_back)
+            mine = (change for change in changed if change.name in names)
+            row_changes += sorted(mine, key=_by_name)
         else:  # another version of the format: it may have changed anything
-            found += [RowChange(snapshot, name) for name in sorted(names)]
+            row_changes += [RowChange(snapshot, name) for name in sorted(names)]
     gaps = tuple(_after_gaps(later, since))
     loose = {snapshot.id for snapshot, _ in gaps}
     if later and not reads.has_snapshot(connection, since):
         loose.add(later[0].id)
-    return RowChanges(newest, tuple(found), gaps, there, frozenset(loose))
+    return RowChanges(newest, tuple(row_changes), gaps, current, frozenset(loose))
 
 
 def _by_name(change: RowChange) -> Name:
@@ -119,8 +156,8 @@ def _by_name(change: RowChange) -> Name:
 
 
 def _snapshots(connection: Connection, since: int) -> Sequence[Snapshot]:
-    own = metadata.snapshot.c.snapshot_id
-    query = reads.snapshots_query().where(own > since).order_by(own)
+    key = metadata.snapshot.c.snapshot_id
+    query = reads.snapshots_query().where(key > since).order_by(key)
     return [reads.as_snapshot(row) for row in connection.execute(query)]
 
 
@@ -167,15 +204,23 @@ class _Names:
     @classmethod
     def of(cls, tables: Sequence[_Named]) -> _Names:
         by_id: dict[int, list[_Named]] = defaultdict(list)
-        for each in tables:
-            by_id[each.id].append(each)
-        return cls(by_id, {(each.name, each.begin): each.id for each in tables})
+        for table in tables:
+            by_id[table.id].append(table)
+        return cls(by_id, {(table.name, table.begin): table.id for table in tables})
 
     def name_of(self, table_id: int, snapshot_id: int) -> Name | None:
-        """Return the name of a table at a snapshot; None where it is dropped."""
-        for each in self.by_id.get(table_id, ()):
-            if each.begin <= snapshot_id and (each.end is None or each.end > snapshot_id):
-                return each.name
+        """Return the name of a table at a snapshot.
+
+        Args:
+            table_id: The table.
+            snapshot_id: The snapshot.
+
+        Returns:
+            The name; None where the table is dropped.
+        """
+        for named in self.by_id.get(table_id, ()):
+            if named.begin <= snapshot_id and (named.end is None or named.end > snapshot_id):
+                return named.name
         return None
 
 
@@ -185,7 +230,7 @@ def _of_snapshot(
     names: _Names,
     rolled_back: Mapping[int, history.Rollbacks],
 ) -> Iterator[RowChange]:
-    back = {id_ for id_, each in rolled_back.items() if snapshot.id in each.snapshots}
+    back = {id_ for id_, undone in rolled_back.items() if snapshot.id in undone.snapshots}
     rows = changes.inserted | changes.deleted | (changes.altered & back)
     for table_id in rows:
         name = names.name_of(table_id, snapshot.id)
