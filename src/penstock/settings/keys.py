@@ -154,7 +154,7 @@ def _parse_catchup(key: str, setting: Setting) -> str:
 
 
 def _parse_size(key: str, setting: Setting) -> int:
-    return size_setting(key, setting.value, setting.origin, what="a size")
+    return size_setting(key, setting.value, setting.origin, noun="a size")
 
 
 def _parse_period(key: str, setting: Setting) -> float:
