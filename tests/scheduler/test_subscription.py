@@ -169,8 +169,8 @@ def test_what_no_run_makes_and_seeds_are_never_due(tmp_path: Path, kind: str) ->
     ("line", "settings", "expected"),
     [
         (None, None, Catchup()),
-        (None, "", Catchup(None, 1000, timedelta(days=30))),
-        (None, 'catchup = "none"\nmax_catchup = 0\n', Catchup("none", None, timedelta(days=30))),
+        (None, "", Catchup(None, 100, timedelta(days=30))),
+        (None, 'catchup = "none"\nmax_catchup = 3\n', Catchup("none", 3, timedelta(days=30))),
         ("latest", None, Catchup("latest")),
         ("all max=5 window=2h", 'catchup = "none"\n', Catchup("all", 5, timedelta(hours=2))),
         ("all", 'max_catchup = 7\ncatchup_window = "1d"\n', Catchup("all", 7, timedelta(days=1))),
