@@ -92,6 +92,19 @@ class Subscription:
         """
         return dict(self.message_debounces).get(message, self.debounce)
 
+    def is_due_at(self, moment: datetime) -> bool:
+        """Return whether a time of the schedule is between the start and the end of the model.
+
+        Args:
+            moment: The time.
+
+        Returns:
+            False for a time that never fires.
+        """
+        if self.starts_at is not None and moment < self.starts_at:
+            return False
+        return self.ends_at is None or moment <= self.ends_at
+
 
 def subscriptions_of(
     models: Iterable[Model], serve: ServeSettings | None = None
