@@ -28,6 +28,10 @@ def subscribe(root: Path, **scripts: str) -> dict[str, Subscription]:
     return subscriptions_of(loaded.models)
 
 
+def assets(reader: Subscription) -> list[tuple[str, bool, timedelta | None]]:
+    return [(each.name, each.is_partitioned, each.debounce) for each in reader.sources]
+
+
 def serve_settings(root: Path, text: str = "") -> ServeSettings:
     lake = '[lakes.main]\ncatalog = "sqlite:meta.sqlite"\n'
     (root / "penstock.toml").write_text(f"{lake}[serve]\n{text}")
@@ -66,14 +70,14 @@ def test_the_documents_example_of_a_join(tmp_path: Path) -> None:
     daily = found["daily"]
     assert (daily.joins, daily.debounce) == (True, timedelta(minutes=5))
     assert daily.partition == PartitionSpec("daily")
-    assert daily.sources == (
-        Source("main.main.raw_orders", is_partitioned=True, debounce=timedelta(minutes=1)),
-        Source("main.main.users", is_partitioned=True),
-        Source("main.main.names"),
-        Source("s3:///x/{partition}/a.json", is_partitioned=True),
-        Source("s3://b/c"),
-        Source("analytics.s.t"),
-    )
+    assert assets(daily) == [
+        ("main.main.raw_orders", True, timedelta(minutes=1)),
+        ("main.main.users", True, None),
+        ("main.main.names", False, None),
+        ("s3:///x/{partition}/a.json", True, None),
+        ("s3://b/c", False, None),
+        ("analytics.s.t", False, None),
+    ]
 
 
 def test_a_reader_without_partitions_joins_files_only(tmp_path: Path) -> None:
@@ -107,7 +111,7 @@ def test_a_step_that_writes_files_has_no_table(tmp_path: Path) -> None:
     writer = WRITER.replace('"exports"', '"s3://lake/raw"')
     (tmp_path / "models/writer.py").write_text(writer)
     found = subscribe(tmp_path, r=step("r", "on s3://lake/raw/{partition}/x.json"))
-    assert found["r"].sources == (Source("s3://lake/raw/{partition}/x.json", is_partitioned=True),)
+    assert assets(found["r"]) == [("s3://lake/raw/{partition}/x.json", True, None)]
     assert found["r"].reads == ("writer",)
     assert found["writer"].target is None
 
@@ -156,6 +160,10 @@ def test_a_block_is_due_between_its_start_and_its_end(
     reader = subscribe(tmp_path, t=text)["t"]
     assert reader.cron is not None
     assert (reader.starts_at, reader.ends_at) == (starts_at, ends_at)
+    assert reader.is_due_at(DAY + timedelta(hours=1))
+    assert reader.is_due_at(DAY - timedelta(hours=1)) == (starts_at is None)
+    assert ends_at is None or reader.is_due_at(ends_at)
+    assert reader.is_due_at(DAY + timedelta(days=2)) == (ends_at is None)
 
 
 @pytest.mark.parametrize("kind", ["EMBEDDED", "SEED (path 'x.csv')"])
@@ -169,8 +177,8 @@ def test_what_no_run_makes_and_seeds_are_never_due(tmp_path: Path, kind: str) ->
     ("line", "settings", "expected"),
     [
         (None, None, Catchup()),
-        (None, "", Catchup(None, 1000, timedelta(days=30))),
-        (None, 'catchup = "none"\nmax_catchup = 0\n', Catchup("none", None, timedelta(days=30))),
+        (None, "", Catchup(None, 100, timedelta(days=30))),
+        (None, 'catchup = "none"\nmax_catchup = 3\n', Catchup("none", 3, timedelta(days=30))),
         ("latest", None, Catchup("latest")),
         ("all max=5 window=2h", 'catchup = "none"\n', Catchup("all", 5, timedelta(hours=2))),
         ("all", 'max_catchup = 7\ncatchup_window = "1d"\n', Catchup("all", 7, timedelta(days=1))),

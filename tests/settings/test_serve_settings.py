@@ -32,7 +32,7 @@ def test_without_the_section_it_listens_to_this_machine(tmp_path: Path) -> None:
         drain_timeout=60.0,
         idle_timeout=600.0,
         max_body=1 << 20,
-        max_catchup=1000,
+        max_catchup=100,
         catchup_window=30 * 86_400.0,
     )
 
@@ -42,14 +42,14 @@ def test_each_value_is_read_from_the_file(tmp_path: Path) -> None:
         'host = "0.0.0.0"\nport = 0\nallowed_hosts = ["a.example.com", "b"]\n'
         'trusted_proxy = "10.0.0.0/8"\nslots = 4\nbackfill_share = 1\npoll = "2"\n'
         'file_poll = "1m"\ndrain_timeout = "none"\nidle_timeout = "none"\nmax_body = "64k"\n'
-        'catchup = "latest"\nmax_catchup = 0\ncatchup_window = "none"\n'
+        'catchup = "latest"\nmax_catchup = 5\ncatchup_window = "none"\n'
         f'kafka_servers = ["k1:9092"]\npostgres_dsn = "{DSN}"\n'
     )
     serve = load(tmp_path, text)
     assert (serve.allowed_hosts, serve.trusted_proxy) == (("a.example.com", "b"), "10.0.0.0/8")
     assert (serve.backfill_share, serve.poll, serve.file_poll) == (1.0, 2.0, 60.0)
     assert (serve.drain_timeout, serve.idle_timeout, serve.max_body) == (None, None, 65_536)
-    assert (serve.catchup, serve.max_catchup, serve.catchup_window) == ("latest", None, None)
+    assert (serve.catchup, serve.max_catchup, serve.catchup_window) == ("latest", 5, None)
     assert (serve.kafka_servers, serve.postgres_dsn) == (("k1:9092",), DSN)
 
 
@@ -90,7 +90,7 @@ def test_values_come_from_the_environment_as_texts(tmp_path: Path) -> None:
         ('drain_timeout = "0"', "serve.drain_timeout is '0'"),
         ('max_body = "much"', "serve.max_body is 'much', which is not a size"),
         ('catchup = "some"', "serve.catchup must be none, latest or all, not 'some'"),
-        ("max_catchup = -1", "serve.max_catchup must be 0 or more"),
+        ("max_catchup = 0", "serve.max_catchup must be 1 or more"),
         ('window = "1d"', "unknown key in [serve]: 'window'"),
     ],
 )

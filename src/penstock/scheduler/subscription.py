@@ -94,11 +94,24 @@ class Subscription:
         """
         return dict(self.message_debounces).get(message, self.debounce)
 
+    def is_due_at(self, moment: datetime) -> bool:
+        """Return whether a time of the schedule is between the start and the end of the model.
+
+        Args:
+            moment: The time.
+
+        Returns:
+            False for a time that never fires.
+        """
+        if self.starts_at is not None and moment < self.starts_at:
+            return False
+        return self.ends_at is None or moment <= self.ends_at
+
 
 def subscriptions_of(
     models: Iterable[Model], serve: ServeSettings | None = None
 ) -> dict[str, Subscription]:
-    """Return what triggers each model of a project.
+    """Return what triggers each model of a project. Raises ModelError for a circle of models.
 
     Args:
         models: The models, with the defaults of the project. A model that the environment only
@@ -107,14 +120,11 @@ def subscriptions_of(
 
     Returns:
         The subscriptions by the names of the models.
-
-    Raises:
-        ModelError: The models depend on each other in a circle.
     """
-    known = tuple(models)
-    parents = Graph.of(known).parents
-    makers = makers_by_table(known)
-    return {model.name: _subscribe(model, makers, parents[model.name], serve) for model in known}
+    project = tuple(models)
+    parents = Graph.of(project).parents
+    makers = makers_by_table(project)
+    return {model.name: _subscribe(model, makers, parents[model.name], serve) for model in project}
 
 
 def _subscribe(

@@ -154,7 +154,7 @@ def _parse_catchup(key: str, setting: Setting) -> str:
 
 
 def _parse_size(key: str, setting: Setting) -> int:
-    return size_setting(key, setting.value, setting.origin, what="a size")
+    return size_setting(key, setting.value, setting.origin, noun="a size")
 
 
 def _parse_period(key: str, setting: Setting) -> float:
@@ -264,7 +264,7 @@ KEYS: tuple[Key, ...] = (
     Key("serve", "idle_timeout", str, "10m", _TIMEOUT),
     Key("serve", "max_body", str, "1MiB", _parse_size),
     Key("serve", "catchup", str, None, _parse_catchup),
-    Key("serve", "max_catchup", int, 1_000, _parse_limit),
+    Key("serve", "max_catchup", int, 100, partial(_parse_number, least=1)),
     Key("serve", "catchup_window", str, "30d", _AGE),
     Key("serve", "kafka_servers", list, None, _parse_texts),
     Key("serve", "postgres_dsn", str),

@@ -68,13 +68,13 @@ def size_text(size: int) -> str:
 
 
 def size_setting(
-    key: str, value: object, origin: Location, *, what: str = "an amount of memory"
+    key: str, value: object, origin: Location, *, noun: str = "an amount of memory"
 ) -> int:
     """Return the bytes of a setting. Raises ConfigError."""
     size = bytes_of(value) if isinstance(value, str) else None
     if not size:
         raise ConfigError(
-            f"{key} is {value!r}, which is not {what}",
+            f"{key} is {value!r}, which is not {noun}",
             location=origin,
             hint='write it as in "3g" or "1500m"',
         )

@@ -35,7 +35,7 @@ class ServeSettings:
         idle_timeout: How long Spark stays without use; None always.
         max_body: The size of a request's body at most, in bytes.
         catchup: The mode of models whose header has no ``catchup``; None to choose by the model.
-        max_catchup: The number of missed times that fire of a schedule at most; None for all.
+        max_catchup: The number of missed times that fire of a schedule at most.
         catchup_window: Missed times older than this do not fire; None for any age.
         kafka_servers: Addresses of a Kafka cluster, as ``host:port``.
         postgres_dsn: The connection of ``on postgres``, a secret; None for no connection.
@@ -53,7 +53,7 @@ class ServeSettings:
     idle_timeout: float | None = None
     allowed_hosts: tuple[str, ...] = ()
     catchup: str | None = None
-    max_catchup: int | None = None
+    max_catchup: int = 100
     catchup_window: float | None = None
     kafka_servers: tuple[str, ...] = ()
     postgres_dsn: str | None = field(default=None, repr=False)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.errors import ModelError
 from penstock.model.headers.annotation import lines_of, parse
@@ -21,6 +23,7 @@ from penstock.model.values.schedule import (
     CatchupLine,
     Retry,
     Trigger,
+    read_catchup,
 )
 from penstock.project.project import Project
 from tests.engine.toy import write_project
@@ -524,3 +527,33 @@ def test_what_is_no_type_is_dropped(line: str) -> None:
     annotations, (finding,) = parse(f"-- column {line}")
     assert annotations.column_types == ()
     assert (finding.severity, finding.rule) == ("warning", "dropped-column")
+
+
+NAMES = st.from_regex(r"[A-Za-z0-9_./-]{1,20}", fullmatch=True)
+DURATIONS = st.none() | st.from_regex(r"[1-9][0-9]{0,3}[smhd]?", fullmatch=True)
+TEXTS = st.none() | st.text("*0123456789,/ -'\"", min_size=1, max_size=12).map(str.strip).filter(
+    bool
+)
+TRIGGERS = st.one_of(
+    st.builds(Trigger, st.just("schedule"), cron=TEXTS, tz=TEXTS),
+    st.builds(
+        Trigger, st.sampled_from(sorted(NAME_OPTIONS)), st.none(), DURATIONS, st.none() | NAMES
+    ),
+    st.builds(Trigger, st.just("asset"), st.builds(Asset, st.just("s3object"), NAMES), DURATIONS),
+)
+
+
+@given(TRIGGERS)
+def test_a_trigger_is_read_as_it_is_written(trigger: Trigger) -> None:
+    (line,) = lines_of(Annotations(triggers=(trigger,)))
+    annotations, findings = parse(f"-- {line}")
+    assert (annotations.triggers, findings) == ((trigger,), ())
+
+
+@given(st.text("nonelatstmxwid =0123456789", max_size=30))
+def test_a_text_is_a_catchup_or_an_error(text: str) -> None:
+    try:
+        line = read_catchup(text)
+    except ValueError:
+        return
+    assert read_catchup(str(line)) == line

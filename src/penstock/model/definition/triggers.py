@@ -110,7 +110,7 @@ def check_triggers(declaration: Declaration) -> Iterator[Diagnostic]:
         declaration: The model, with the defaults of its project.
 
     Yields:
-        What is wrong with them.
+        Diagnostic: What is wrong with them.
     """
     for number, trigger in enumerate(declaration.schedule.triggers):
         for check in _OF_TRIGGERS:
@@ -120,12 +120,12 @@ def check_triggers(declaration: Declaration) -> Iterator[Diagnostic]:
 
 
 def _warning(
-    declaration: Declaration, what: str, message: str, hint: str, rule: str = "trigger"
+    declaration: Declaration, key: str, message: str, hint: str, rule: str = "trigger"
 ) -> Diagnostic:
-    return Diagnostic("warning", message, declaration.place(what), hint, rule)
+    return Diagnostic("warning", message, declaration.place(key), hint, rule)
 
 
-def _served(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Diagnostic]:
+def _served(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Diagnostic]:
     if trigger.is_served:
         return
     if trigger.asset is not None:
@@ -134,61 +134,61 @@ def _served(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[D
     else:
         message = f"nothing serves `{trigger.kind}`, so it never fires the model"
         hint = "write `on webhook name=NAME`, and POST each message to /events/NAME"
-    yield _warning(declaration, what, message, hint, "idle")
+    yield _warning(declaration, key, message, hint, "idle")
 
 
-def _times(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Diagnostic]:
+def _times(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Diagnostic]:
     """Check the cron and the zone of a line; those of defaults are checked where they stand."""
     if "cron" not in OPTIONS.get(trigger.kind, ()):
         return
     if trigger.cron is None:
         message = "the schedule has no cron, so it never fires the model"
         hint = 'write `on schedule cron="0 6 * * *"`, or cron in [project.defaults]'
-        yield _warning(declaration, what, message, hint)
-    if trigger.cron is not None and f"{what}:cron" in declaration.places:
+        yield _warning(declaration, key, message, hint)
+    if trigger.cron is not None and f"{key}:cron" in declaration.places:
         try:
             Cron(trigger.cron).check_fields()
         except ValueError as error:
-            where = declaration.place(f"{what}:cron")
-            yield Diagnostic("error", f"`{trigger.cron}` {error}", where, _CRON_HINT, "cron")
-    if trigger.tz is not None and f"{what}:tz" in declaration.places:
+            place = declaration.place(f"{key}:cron")
+            yield Diagnostic("error", f"`{trigger.cron}` {error}", place, _CRON_HINT, "cron")
+    if trigger.tz is not None and f"{key}:tz" in declaration.places:
         try:
             check_spec(PartitionSpec("daily", tz=trigger.tz))
         except PartitionError as error:
-            where = declaration.place(f"{what}:tz")
+            place = declaration.place(f"{key}:tz")
             message = f"`{trigger.tz}` is not a time zone"
-            yield Diagnostic("error", message, where, error.hint, "cron")
+            yield Diagnostic("error", message, place, error.hint, "cron")
 
 
-def _messages(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Diagnostic]:
+def _messages(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Diagnostic]:
     if trigger.kind in NAME_OPTIONS and trigger.message(declaration.target.full) is None:
         option = NAME_OPTIONS[trigger.kind]
         message = f"`on {trigger.kind}` names no {option}, so it never fires the model"
-        yield _warning(declaration, what, message, f"write `on {trigger.kind} {option}=NAME`")
+        yield _warning(declaration, key, message, f"write `on {trigger.kind} {option}=NAME`")
 
 
-def _keys(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Diagnostic]:
+def _keys(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Diagnostic]:
     """A schedule says no key of a partition that is not one of time."""
     spec = declaration.partition
     if spec is None or spec.kind in TIME_KINDS or "cron" not in OPTIONS.get(trigger.kind, ()):
         return
     message = f"a schedule has no payload with `{spec.key}`, so it never fires the model"
-    yield _warning(declaration, what, message, "write `on webhook`, or partition it by time")
+    yield _warning(declaration, key, message, "write `on webhook`, or partition it by time")
 
 
-def _itself(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Diagnostic]:
+def _itself(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Diagnostic]:
     table = None if trigger.asset is None else table_of(trigger.asset)
     if table is not None and table_key(table) == table_key(declaration.target):
         message = f"{table} is the table of the model itself, whose changes do not fire it"
-        yield _warning(declaration, what, message, "name another table, or take the line away")
+        yield _warning(declaration, key, message, "name another table, or take the line away")
 
 
-def _debounces(declaration: Declaration, trigger: Trigger, what: str) -> Iterator[Diagnostic]:
-    yield from _longer_debounce(declaration, trigger.debounce, what)
+def _debounces(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Diagnostic]:
+    yield from _longer_debounce(declaration, trigger.debounce, key)
 
 
 def _longer_debounce(
-    declaration: Declaration, debounce: str | None, what: str
+    declaration: Declaration, debounce: str | None, key: str
 ) -> Iterator[Diagnostic]:
     freshness = declaration.schedule.freshness
     if freshness is not None and 0 < seconds_of(freshness) < seconds_of(debounce):
@@ -196,7 +196,7 @@ def _longer_debounce(
             f"a debounce of {debounce} is longer than the freshness of {freshness}: "
             "the table is late before its inputs fire the model"
         )
-        yield _warning(declaration, what, message, "write a debounce below the freshness")
+        yield _warning(declaration, key, message, "write a debounce below the freshness")
 
 
 def _debounce_has_inputs(declaration: Declaration) -> Iterator[Diagnostic]:
@@ -243,13 +243,13 @@ _OF_SCHEDULES: tuple[Callable[[Declaration], Iterator[Diagnostic]], ...] = (
 
 
 def check_cascades(models: Sequence[Model]) -> Iterator[Diagnostic]:
-    """Check the triggers of models among each other.
+    """Check the triggers of models among each sharer.
 
     Args:
         models: The models of a project.
 
     Yields:
-        What is wrong with them.
+        Diagnostic: What is wrong with them.
     """
     makers = makers_by_table(models)
     for model in models:
@@ -259,16 +259,16 @@ def check_cascades(models: Sequence[Model]) -> Iterator[Diagnostic]:
 
 
 def _joins_wait(model: Model, makers: Mapping[str, Model]) -> Iterator[Diagnostic]:
-    assets = [each for each in model.schedule.triggers if each.asset is not None]
+    assets = [trigger for trigger in model.schedule.triggers if trigger.asset is not None]
     if model.schedule.join != "all" or not assets:
         return
-    if not any(joins_by_partition(each, model, maker_of(each, makers)) for each in assets):
-        what = "the model is not partitioned"
+    if not any(joins_by_partition(asset, model, maker_of(asset, makers)) for asset in assets):
+        cause = "the model is not partitioned"
         hint = "partition the model and its inputs, or write {partition} in the paths of files"
         if model.partition is not None:
-            what = "no input is partitioned"
+            cause = "no input is partitioned"
             hint = "name tables of partitioned models, or write {partition} in the paths of files"
-        message = f"`trigger all` waits for nothing, because {what}: each input fires the model"
+        message = f"`trigger all` waits for nothing, because {cause}: each input fires the model"
         yield _warning(model, "trigger", message, hint)
 
 
@@ -295,8 +295,8 @@ def _shared_messages(models: Sequence[Model]) -> Iterator[Diagnostic]:
     for model in models:
         for number, trigger in enumerate(model.schedule.triggers):
             name = trigger.message(model.name)
-            other = model if name is None else models_by_name.setdefault(name, model)
-            if other is not model:
-                message = f"messages `{name}` fire {other.name} as well"
+            sharer = model if name is None else models_by_name.setdefault(name, model)
+            if sharer is not model:
+                message = f"messages `{name}` fire {sharer.name} as well"
                 hint = "give one of the two another name, unless both are meant"
                 yield _warning(model, f"on:{number}", message, hint, "shared-message")

@@ -247,15 +247,15 @@ def _warn_of_option(draft: LineDraft, place: Location, kind: str, name: str, tex
 def on(line: CommentLine, draft: LineDraft) -> None:
     # `on <asset> [debounce=<dur>]` or `on <event> [options]`; the path may hold blanks
     triggers = draft.annotations.triggers
-    what = f"on:{len(triggers)}"
+    place = f"on:{len(triggers)}"
     word = line.words[0].text if line.words else ""
-    new = _read_event(line, draft, what) if word in EVENTS else _read_asset(line, draft)
+    new = _read_event(line, draft, place) if word in EVENTS else _read_asset(line, draft)
     if new is None:
         return
     if any((old.kind, old.asset, old.name) == (new.kind, new.asset, new.name) for old in triggers):
         draft.drop(line, "it is here already", line.text)
         return
-    draft.places[what] = line.location
+    draft.places[place] = line.location
     draft.record(triggers=(*triggers, new))
 
 
@@ -277,7 +277,7 @@ def _drop_debounce(line: CommentLine, draft: LineDraft, debounce: str, form: str
     draft.warn(line.location, message, f"write `{line.prefix} {form}`", rule="debounce")
 
 
-def _read_event(line: CommentLine, draft: LineDraft, what: str) -> Trigger | None:
+def _read_event(line: CommentLine, draft: LineDraft, place: str) -> Trigger | None:
     """An event with its options. The place of each is that of the trigger with its name."""
     event = line.words[0].text
     words = line.options(after=line.words[0])
@@ -290,7 +290,7 @@ def _read_event(line: CommentLine, draft: LineDraft, what: str) -> Trigger | Non
         value = unquote(text)
         if _is_option(line, draft, word, options) and _is_value(line, draft, word, value):
             options[name] = value
-            draft.places[f"{what}:{name}"] = word.location
+            draft.places[f"{place}:{name}"] = word.location
     return Trigger(
         event,
         debounce=options.get("debounce"),
@@ -311,9 +311,9 @@ def _event_form(event: str, words: Sequence[Word]) -> str:
         elif event in NAME_OPTIONS and _NAME.fullmatch(word.text):
             groups.append(f"{NAME_OPTIONS[event]}={word.text}")
     options = [group.partition("=") for group in groups]
-    written = (f"{name}={quoted(unquote(text), _WORD)}" for name, _, text in options)
-    known = (text for text, option in zip(written, options, strict=True) if option[0])
-    return " ".join(("on", event, *known))
+    texts = (f"{name}={quoted(unquote(text), _WORD)}" for name, _, text in options)
+    named = (text for text, option in zip(texts, options, strict=True) if option[0])
+    return " ".join(("on", event, *named))
 
 
 def _is_option(line: CommentLine, draft: LineDraft, word: Word, options: Mapping[str, str]) -> bool:
@@ -375,6 +375,12 @@ def _why_no_trigger(line: CommentLine) -> tuple[str, str]:
 
 
 def catchup(line: CommentLine, draft: LineDraft) -> None:
+    """Read which missed times of a schedule fire, or report a line that says something else.
+
+    Args:
+        line: The line.
+        draft: The header.
+    """
     earlier = draft.annotations.catchup
     if earlier is not None:
         draft.drop(line, "the first `catchup` holds", f"catchup {earlier}")

@@ -111,13 +111,21 @@ class CatchupLine:
     window: str | None = None
 
     def __str__(self) -> str:
-        """Write it as `read_catchup` reads it."""
+        """Return the text that `read_catchup` reads.
+
+        Returns:
+            The mode and its options.
+        """
         options = (("max", self.limit), ("window", self.window))
-        written = (f"{name}={value}" for name, value in options if value is not None)
-        return " ".join((self.mode, *written))
+        texts = (f"{name}={value}" for name, value in options if value is not None)
+        return " ".join((self.mode, *texts))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is set, for JSON."""
+        """Return what is set, for JSON.
+
+        Returns:
+            The mode, and the options that are there.
+        """
         options = {"max": self.limit, "window": self.window}
         return {"mode": self.mode} | {name: it for name, it in options.items() if it is not None}
 
