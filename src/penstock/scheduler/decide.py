@@ -34,7 +34,10 @@ from penstock.scheduler.values import (
 
 
 class Production(Protocol):
-    """Events that follow from the time alone. It may have ``outcomes`` too."""
+    """Events that follow from the time alone.
+
+    It may have ``outcomes`` too. An event that has one is recorded and fires nothing.
+    """
 
     @property
     def events(self) -> Sequence[TriggerEvent]:
@@ -83,11 +86,13 @@ def decide(
     index = Index.of(subscriptions)
     productions = [producer(index, agenda, moment) for producer in producers]
     produced = tuple(event for production in productions for event in production.events)
-    decision = decide_events(index, agenda, (*events, *produced), moment, new_id)
-    marks = [mark for production in productions for mark in production.marks]
     outcomes: list[Outcome] = []
     for production in productions:
         outcomes += getattr(production, "outcomes", ())  # only schedules skip times
+    skipped = {outcome.event for outcome in outcomes}
+    to_decide = (event for event in produced if event.id not in skipped)
+    decision = decide_events(index, agenda, (*events, *to_decide), moment, new_id)
+    marks = [mark for production in productions for mark in production.marks]
     return replace(
         decision,
         events=produced,
