@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,10 @@ def command(
     /,
     *,
     model: str,
-    from_: str | None,
-    to: str | None,
     all_: bool,
     project_dir: Path | None,
     as_json: bool,
+    **ends: str | None,
 ) -> None:
     """Build the slices of MODEL in a range that are missing or have failed.
 
@@ -46,13 +46,13 @@ def command(
     take at most the backfill_share of the slots, newest first; `penstock backfills` shows how far
     they are. Otherwise this command runs them itself, as `penstock run --from --to` does.
     """
-    if from_ is None and to is None:
+    if not any(ends.values()):
         raise ArgumentError("a backfill needs a range", hint="add --from, and --to for its end")
     with load_project(project_dir) as project:
-        handed = _hand_over(project, model, from_, to, all_=all_)
-        if handed is None:
-            ctx.exit(_run(project, model, from_, to, all_=all_, as_json=as_json))
-    backfill_id, number = handed
+        queued = _hand_over(project, model, ends, all_=all_)
+        if queued is None:
+            ctx.exit(_run(project, model, ends, all_=all_, as_json=as_json))
+    backfill_id, number = queued
     if as_json:
         print_json({"backfill": backfill_id, "slices": number})
     elif number:
@@ -62,34 +62,33 @@ def command(
 
 
 def _hand_over(
-    project: Project, model: str, from_: str | None, to: str | None, *, all_: bool
+    project: Project, model: str, ends: Mapping[str, str | None], *, all_: bool
 ) -> tuple[str, int] | None:
     """Queue the slices for whoever serves the project; None if nobody does, or it has no slices."""
     from penstock.server.backfilling import queue_backfill
     from penstock.server.http_services import read_lease
     from penstock.server.opening import open_agenda
 
-    known = project.context.model(model)
-    if known.partition is None:
+    target = project.context.model(model)
+    if target.partition is None:
         return None  # intervals are built in batches, by one run
     store = open_agenda(project.context)
     if read_lease(store) is None:
         return None
-    return queue_backfill(project.context, store, known, from_, to, all_=all_)
+    return queue_backfill(project.context, store, target, ends, all_=all_)
 
 
 def _run(
     project: Project,
     model: str,
-    from_: str | None,
-    to: str | None,
+    ends: Mapping[str, str | None],
     *,
     all_: bool,
     as_json: bool,
 ) -> int:
     from penstock.cli.run_ending import print_ending, what_is_left
 
-    options: dict[str, Any] = {"from_": from_, "to": to, "all_": all_, "trigger": "backfill"}
+    options: dict[str, Any] = {**ends, "all_": all_, "trigger": "backfill"}
     with watch(as_json=as_json) as sink:
         result = project.run(model, **options, on_event=sink)
         remains = what_is_left(project, result)

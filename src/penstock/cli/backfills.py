@@ -1,4 +1,4 @@
-"""``penstock backfills``: how far backfills are; pause, resume or cancel one."""
+"""``penstock backfills``: how far backfills are; pause, resume or cancel item."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS = ("backfill", "model", "from", "to", "state", "slices", "user", "creat
 
 @click.command(
     "backfills",
-    short_help="List backfills; pause, resume or cancel one.",
+    short_help="List backfills; pause, resume or cancel item.",
     epilog="""\b
 Examples:
   penstock backfills
@@ -50,12 +50,12 @@ def command(
             chosen = find_backfill(store, backfill)
             if not store.set_backfill_state(chosen.backfill.id, BackfillState(action)):
                 state = chosen.backfill.state.value
-                raise ArgumentError(f"backfill {backfill} is {state}", hint="start another one")
+                raise ArgumentError(f"backfill {backfill} is {state}", hint="start another item")
         listed = store.backfills() if backfill is None else [find_backfill(store, backfill)]
     if as_json:
         print_json({"backfills": listed})
         return
-    print_table(_COLUMNS, [_cells(one) for one in listed], empty="There are no backfills.")
+    print_table(_COLUMNS, [_cells(item) for item in listed], empty="There are no backfills.")
 
 
 def find_backfill(store: AgendaStore, text: str) -> BackfillProgress:
@@ -71,7 +71,7 @@ def find_backfill(store: AgendaStore, text: str) -> BackfillProgress:
     Raises:
         ArgumentError: No backfill is called so, or several are.
     """
-    matches = [one for one in store.backfills() if one.backfill.id.endswith(text)]
+    matches = [item for item in store.backfills() if item.backfill.id.endswith(text)]
     if len(matches) == 1:
         return matches[0]
     problem = f"{len(matches)} backfills end with" if matches else "no backfill ends with"

@@ -101,7 +101,9 @@ def show(*, event: str, project_dir: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"event": recorded, "outcomes": outcomes})
         return
-    rows = [(one.model, one.kind.value, (one.firing or "")[-12:], one.reason) for one in outcomes]
+    rows = [
+        (item.model, item.kind.value, (item.firing or "")[-12:], item.reason) for item in outcomes
+    ]
     print_table(_OUTCOMES, rows, empty="It waits for a decision of penstock serve.")
 
 
@@ -161,7 +163,7 @@ def _require_name(context: ProjectContext, name: str) -> None:
     from penstock.scheduler.subscription import subscriptions_of
 
     subscriptions = subscriptions_of(context.models, context.settings.serve)
-    names = {one for subscription in subscriptions.values() for one in subscription.messages}
+    names = {item for subscription in subscriptions.values() for item in subscription.messages}
     if name in names:
         return
     near = nearest(name, names)
@@ -225,7 +227,7 @@ def list_tokens(*, project_dir: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"tokens": tokens})
         return
-    rows = [(one.id, one.name, one.created_at, one.revoked_at, one.user) for one in tokens]
+    rows = [(item.id, item.name, item.created_at, item.revoked_at, item.user) for item in tokens]
     print_table(_TOKENS, rows, empty="There are no tokens.")
 
 

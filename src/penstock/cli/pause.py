@@ -101,7 +101,7 @@ def _require_selector(context: ProjectContext, model: str) -> str:
     if not model.startswith("tag:"):
         return context.model(model).name
     tag = model.removeprefix("tag:")
-    tags = sorted({one for each_model in context.models for one in each_model.tags})
+    tags = sorted({item for each_model in context.models for item in each_model.tags})
     if tag not in tags:
         raise ArgumentError(
             f"no model has the tag {tag!r}", hint=f"tags: {', '.join(tags)}" if tags else None
@@ -113,5 +113,5 @@ def _show(pauses: Sequence[Pause], *, as_json: bool) -> None:
     if as_json:
         print_json({"pauses": list(pauses)})
         return
-    rows = [(one.selector, one.since, one.until, one.user, one.reason) for one in pauses]
+    rows = [(item.selector, item.since, item.until, item.user, item.reason) for item in pauses]
     print_table(_COLUMNS, rows, empty="Nothing is paused.")

@@ -48,8 +48,8 @@ Examples:
 )
 @click.option("--until-idle", is_flag=True, help="End when nothing is left to run.")
 @click.option("--simulate", is_flag=True, help="Show what schedules would run; run nothing.")
-@click.option("--from", "from_", metavar="TIME", help="The start of a simulation [default: now].")
-@click.option("--to", metavar="TIME", help="The end of a simulation.")
+@click.option("--from", "start", metavar="TIME", help="The start of a simulation [default: now].")
+@click.option("--to", "end", metavar="TIME", help="The end of a simulation.")
 @click.option(
     "--log-format",
     type=click.Choice(("text", "json")),
@@ -61,9 +61,9 @@ Examples:
 def command(
     *,
     simulate: bool,
-    from_: str | None,
-    to: str | None,
     log_format: str,
+    start: str | None,
+    end: str | None,
     project_dir: Path | None,
     as_json: bool,
     **options: Any,
@@ -79,9 +79,9 @@ def command(
     """
     with load_project(project_dir) as project:
         if simulate:
-            _simulate(project.context, from_, to, as_json=as_json)
+            _simulate(project.context, start, end, as_json=as_json)
             return
-        if from_ is not None or to is not None:
+        if start is not None or end is not None:
             raise ArgumentError("--from and --to are of --simulate", hint="add --simulate")
         _serve(project.context, log_format, **options)
 
@@ -119,11 +119,11 @@ def _serve(
 
 
 def _announce(context: ProjectContext, serve: ServeSettings, url: str | None) -> None:
-    where = f" on {url}" if url else ""
+    address = f" on {url}" if url else ""
     logging.getLogger("penstock.serve").info(
         "serves %s%s: %d models, %d slots",
         context.settings.name,
-        where,
+        address,
         len(context.models),
         serve.slots,
     )
@@ -171,18 +171,22 @@ def _configure_log(log_format: str) -> None:
     logger.propagate = False
 
 
-def _simulate(context: ProjectContext, from_: str | None, to: str | None, *, as_json: bool) -> None:
+def _simulate(
+    context: ProjectContext, start_text: str | None, end_text: str | None, *, as_json: bool
+) -> None:
     from penstock.engine.planning.run_arguments import fired
     from penstock.scheduler.simulation import World, explain, simulate
     from penstock.scheduler.subscription import subscriptions_of
 
-    if to is None:
+    if end_text is None:
         raise ArgumentError(
             "a simulation needs its end", hint="add --to, as in --to 2026-12-08T00:00Z"
         )
-    start, end = fired(_with_zone(from_)), fired(_with_zone(to))
+    start, end = fired(_with_zone(start_text)), fired(_with_zone(end_text))
     if end <= start:
-        raise ArgumentError(f"the end {to} is not after the start", hint="swap --from and --to")
+        raise ArgumentError(
+            f"the end {end_text} is not after the start", hint="swap --from and --to"
+        )
     subscriptions = subscriptions_of(context.models, context.settings.serve)
     rows = explain(simulate(subscriptions, World(), start, end))
     if as_json:

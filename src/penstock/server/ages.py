@@ -62,9 +62,9 @@ def _age(
     statuses: Sequence[SliceStatus],
     changed_at: datetime | None,
 ) -> Age:
-    times = [one.time for one in statuses if one.time is not None and one.state.exists]
+    times = [item.time for item in statuses if item.time is not None and item.state.exists]
     built_at = max(times, default=None)
-    has_changed = built_at is None or any(one.state in _CHANGED for one in statuses)
+    has_changed = built_at is None or any(item.state in _CHANGED for item in statuses)
     return Age(model, key, built_at, changed_at if has_changed else None)
 
 
@@ -72,7 +72,9 @@ def _last_change(context: ProjectContext, model: Model) -> datetime | None:
     from penstock.engine.planning.table_changes import last_change
 
     changes = (last_change(context.catalog(table.lake), table) for table in model.reads)
-    return max((one.astimezone(UTC) for one in changes if isinstance(one, datetime)), default=None)
+    return max(
+        (moment.astimezone(UTC) for moment in changes if isinstance(moment, datetime)), default=None
+    )
 
 
 class AgeReader:
@@ -80,22 +82,26 @@ class AgeReader:
 
     def __init__(
         self,
-        read: Callable[[], tuple[Age, ...]],
+        load: Callable[[], tuple[Age, ...]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create a reader that has read nothing.
 
         Args:
-            read: Reads the ages.
+            load: Reads the ages.
             clock: Returns seconds.
         """
-        self._read = read
+        self._load = load
         self._clock = clock
         self._ages: tuple[Age, ...] = ()
         self._read_at: float | None = None
 
     def __call__(self) -> tuple[Age, ...]:
-        """Return the ages as they were read last."""
+        """Return the ages as they were read last.
+
+        Returns:
+            The ages.
+        """
         if self._read_at is None or self._clock() - self._read_at > LOOK:
-            self._ages, self._read_at = self._read(), self._clock()
+            self._ages, self._read_at = self._load(), self._clock()
         return self._ages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,7 @@ def queue_backfill(
     context: ProjectContext,
     store: AgendaStore,
     model: Model,
-    from_: str | None,
-    to: str | None,
+    ends: Mapping[str, str | None],
     *,
     all_: bool,
 ) -> tuple[str, int]:
@@ -30,22 +30,17 @@ def queue_backfill(
         context: The project.
         store: The agenda.
         model: A partitioned model.
-        from_: The first slice.
-        to: The last slice; None for the last that is over.
+        ends: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
         all_: Also rebuild slices that are there.
 
     Returns:
         The id of the backfill, and the number of slices. Without slices nothing is recorded.
-
-    Raises:
-        ArgumentError: The model cannot have the range.
-        PartitionError: An end of the range is no slice.
     """
     from penstock.engine.state.claims import user_name
     from penstock.server.backfill_store import Backfill
 
     moment, backfill_id = datetime.now(UTC), new_uuid7()
-    slices = find_slices(context, model, from_, to, all_=all_)
+    slices = find_slices(context, model, ends, all_=all_)
     if not slices:
         return backfill_id, 0
     store.add_backfill(
@@ -69,27 +64,22 @@ def queue_backfill(
 
 
 def find_slices(
-    context: ProjectContext, model: Model, from_: str | None, to: str | None, *, all_: bool
+    context: ProjectContext, model: Model, ends: Mapping[str, str | None], *, all_: bool
 ) -> list[str]:
     """Return the slices that a run of a range would build.
 
     Args:
         context: The project.
         model: A partitioned model.
-        from_: The first slice.
-        to: The last slice; None for the last that is over.
+        ends: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
         all_: Also those that are there.
 
     Returns:
         The slices in their order.
-
-    Raises:
-        ArgumentError: The model cannot have the range.
-        PartitionError: An end of the range is no slice.
     """
     from penstock.project.planning import build_request, plan_with_reasons
 
-    options: RunOptions = {"from_": from_, "to": to, "all_": all_}
+    options: RunOptions = {"from_": ends.get("from_"), "to": ends.get("to"), "all_": all_}
     context, request = build_request(context, (model.name,), options)
     plan = plan_with_reasons(context, request)
     return [

@@ -61,7 +61,7 @@ class FiringPool:
     def _run(self, firing: Firing, cancelled: threading.Event) -> None:
         try:
             end = self._runs(firing, cancelled)
-        except Exception as error:  # whoever takes the ends must see this one
+        except Exception as error:  # whoever takes the finished must see this one
             end = FiringEnd(
                 replace(firing, state=FiringState.FAILED, reason=str(error)), None, error
             )
@@ -70,19 +70,19 @@ class FiringPool:
 
     def take_ends(self) -> list[FiringEnd]:
         """Return the firings that have ended since the last call."""
-        ends: list[FiringEnd] = []
+        finished: list[FiringEnd] = []
         while True:
             try:
                 end = self._ends.get_nowait()
             except Empty:
-                return ends
+                return finished
             _, thread = self._threads.pop(end.firing.id)
             self._cancelled.pop(end.firing.id)
             thread.join()
-            ends.append(end)
+            finished.append(end)
 
     def cancel(self, firing_id: str) -> None:
-        """Stop a firing that runs. It ends when Spark has stopped its jobs.
+        """Stop a firing that runs. It finished when Spark has stopped its jobs.
 
         Args:
             firing_id: The firing. One that does not run is left alone.

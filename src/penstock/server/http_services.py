@@ -51,7 +51,7 @@ class AgendaInbox:
         return self.accept_many([event])[0]
 
     def accept_many(self, events: Sequence[TriggerEvent]) -> Sequence[bool]:
-        """Record events in one transaction.
+        """Record events in item transaction.
 
         Args:
             events: The events.
@@ -114,7 +114,7 @@ class AgendaView:
         """
         records = self._store.recent(limit if state is None else _MOST_FIRINGS, model)
         firings = (record.firing for record in records)
-        return [one for one in firings if state is None or one.state is state][:limit]
+        return [item for item in firings if state is None or item.state is state][:limit]
 
     def read_firing(self, firing_id: str) -> Firing | None:
         """Read a firing.

@@ -57,11 +57,11 @@ class Version:
     @cached_property
     def files(self) -> tuple[str, ...]:
         """Return the paths and URIs of files that models wait for, with patterns."""
-        return tuple(sorted({one.name for one in self._sources if one.table is None}))
+        return tuple(sorted({item.name for item in self._sources if item.table is None}))
 
     @property
     def _sources(self) -> Iterator[Source]:
-        return chain.from_iterable(one.sources for one in self.subscriptions.values())
+        return chain.from_iterable(item.sources for item in self.subscriptions.values())
 
     @cached_property
     def _readers(self) -> Mapping[str, Sequence[str]]:
@@ -115,7 +115,7 @@ class ServedProject:
         """Load the project again if its files have changed.
 
         Returns:
-            Whether there is another version. A version that does not load is no other one.
+            Whether there is another version. A version that does not load is no other item.
         """
         if self._clock() - self._looked_at < _LOOK:
             return False

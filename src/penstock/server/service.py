@@ -1,7 +1,7 @@
 """Serve a project: look, decide, record and run, round after round, while this process leads.
 
 A round sees what has happened, decides, and records the decision with the events and the positions
-behind them in one transaction. What a process that dies has not recorded is seen again.
+behind them in item transaction. What a process that dies has not recorded is seen again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.server.watching import Sighting
 
 LOG = logging.getLogger("penstock.serve")
-_MOST_EVENTS = 1_000  # that one round decides about
+_MOST_EVENTS = 1_000  # that item round decides about
 _BEAT = 10.0  # seconds between two signs of life of firings that run
 
 
@@ -61,7 +61,7 @@ class ServiceSettings:
         backfill_share: The share of the slots that backfills take at most.
         drain_timeout: Seconds that running firings have to end at a stop; None for any time.
         idle_timeout: Seconds without a firing after which Spark is released; None for never.
-        is_once: Whether it ends when nothing is open any more.
+        is_once: Whether it firing_ends when nothing is open any more.
     """
 
     poll: float = 1.0
@@ -73,7 +73,7 @@ class ServiceSettings:
 
 @dataclass
 class Service:
-    """Serves one project in this process.
+    """Serves item project in this process.
 
     Attributes:
         project: The project.
@@ -136,16 +136,16 @@ class Service:
         """
         self._stopped.wait(seconds)
 
-    def lead(self, fence: int, lost: threading.Event) -> None:
+    def lead(self, fence: int, is_lost: threading.Event) -> None:
         """Serve until the service is stopped or another process leads.
 
         Args:
             fence: The number of the lease, checked in the transaction of each decision.
-            lost: Set when another process may lead.
+            is_lost: Set when another process may lead.
         """
         self._wakes_at = None
         self.recover()
-        while not self._stopped.is_set() and not lost.is_set():
+        while not self._stopped.is_set() and not is_lost.is_set():
             self._wakened.clear()
             try:
                 wait = self.play_round(fence)
@@ -255,7 +255,7 @@ class Service:
         subscriptions = self.project.version.subscriptions
         ready = self._without_paused(agenda)
         chosen = choose_next(ready, subscriptions, self.pool.slots, self.settings.backfill_share)
-        queued = [one for one in ready.firings.values() if one.state is FiringState.QUEUED]
+        queued = [item for item in ready.firings.values() if item.state is FiringState.QUEUED]
         self._has_queue = False
         if chosen:
             started = set(self.store.start([firing.id for firing in chosen]))
@@ -270,9 +270,9 @@ class Service:
         if not any(firing.backfill for firing in agenda.firings.values()):
             return agenda
         paused = {
-            one.backfill.id
-            for one in self.store.backfills()
-            if one.backfill.state is not BackfillState.ACTIVE
+            item.backfill.id
+            for item in self.store.backfills()
+            if item.backfill.state is not BackfillState.ACTIVE
         }
         firings = {
             key: firing
@@ -287,16 +287,16 @@ class Service:
         self._busy_at, self._is_released = time.monotonic(), False
 
     def _record_ends(self) -> bool:
-        ends = self.pool.take_ends()
-        for end in ends:
+        firing_ends = self.pool.take_ends()
+        for end in firing_ends:
             self._record_end(end)
-        return bool(ends)
+        return bool(firing_ends)
 
     def _record_end(self, end: FiringEnd) -> None:
         firing = end.firing
         self._busy_at = time.monotonic()
         if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
-            return  # it stays a running one: the next process carries on with its run
+            return  # it stays a running item: the next process carries on with its run
         self.store.finish(firing.id, firing.state, firing.reason)
         if firing.backfill is not None:
             self._end_backfill(firing.backfill)
@@ -310,15 +310,15 @@ class Service:
     def _end_backfill(self, backfill_id: str) -> None:
         """End a backfill whose firings have all ended."""
         progress = next(
-            (one for one in self.store.backfills() if one.backfill.id == backfill_id), None
+            (item for item in self.store.backfills() if item.backfill.id == backfill_id), None
         )
         if progress is not None and not any(state.is_open for state in progress.firings):
             self.store.set_backfill_state(backfill_id, BackfillState.DONE)
 
     def _keep_alive(self) -> None:
         if self.pool.running and time.monotonic() - self._beat_at > _BEAT:
-            own = set(self.store.beat(list(self.pool.running)))
-            for firing_id in self.pool.running.keys() - own:  # somebody has cancelled it
+            alive = set(self.store.beat(list(self.pool.running)))
+            for firing_id in self.pool.running.keys() - alive:  # somebody has cancelled it
                 self.pool.cancel(firing_id)
             self._beat_at = time.monotonic()
 

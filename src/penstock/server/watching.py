@@ -100,7 +100,7 @@ class LakeWatches:
         for event in changes.events:
             for reader in self._project.version.readers_of(event.source):
                 positions[reader, event.source] = changes.snapshot_id
-        rows = (Position(reader, source, at) for (reader, source), at in positions.items())
+        rows = (Position(*key, snapshot_id) for key, snapshot_id in positions.items())
         return Sighting(changes.events, tuple(rows))
 
     def _watch(self, lake: str) -> TableWatch | None:
@@ -153,11 +153,11 @@ class FileWatches:
         if self._looked_at is not None and self._clock() - self._looked_at < self._seconds:
             return Sighting()
         self._looked_at = self._clock()
-        seen = self._store.files()
-        changes = self._watch.changes(patterns, seen)
+        listed = self._store.files()
+        changes = self._watch.changes(patterns, listed)
         for pattern, problem in changes.errors.items():
             LOG.error("%s cannot be listed: %s", pattern, problem)
-        if changes.seen == seen:
+        if changes.seen == listed:
             return Sighting(changes.events)
         return Sighting(changes.events, files=changes.seen)
 
