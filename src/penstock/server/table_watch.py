@@ -165,9 +165,11 @@ class TableWatch:
 
 @dataclass(frozen=True, slots=True)
 class _Touched:
-    """The partitions that snapshots changed: ``slices`` by run, snapshot and name as recorded,
-    ``values`` by table and snapshot as files and rows have them. Those of ``unsure`` snapshots are
-    not known. ``merged`` are files that have rows of several.
+    """The partitions that snapshots changed.
+
+    ``slices`` are those recorded, by run, snapshot and name; ``values`` those of files and rows, by
+    table and snapshot. Those of ``unsure`` snapshots are not known. ``merged`` are files that have
+    rows of several.
     """
 
     slices: Mapping[tuple[str, int, Name], Sequence[str]]

@@ -213,7 +213,7 @@ def _inlined(changes: str) -> set[int]:
 
 
 def _flushes(connection: Connection, since: int) -> Mapping[int, set[int]]:
-    """Return the tables of which a snapshot made delete files of earlier snapshots, and ended no row.
+    """Return the tables of which snapshots made delete files of earlier ones, and ended no row.
 
     Ids of files ascend, so that those of a snapshot lie between the next ones of two snapshots.
     """
@@ -349,8 +349,9 @@ def _inlined_value(connection: Connection, stored: FromClause, column: str) -> C
 
 
 def _text_of(value: Any) -> str | None:
-    """Return the text of a value of an inlined row: PostgreSQL has texts as bytes, other types as they are
-    there. A cast in the database would spell the bytes.
+    """Return the text of a value of an inlined row.
+
+    PostgreSQL has texts as bytes, whose spelling a cast there would return.
     """
     if value is None:
         return None
