@@ -61,7 +61,8 @@ def test_both_come_back_from_each_database(
 
 
 def test_an_empty_payload_is_one() -> None:
-    for payload in ({}, None):
+    payloads: list[dict[str, object] | None] = [{}, None]
+    for payload in payloads:
         assert through(FIRING, firing_values(firing(payload=payload))) == firing(payload=payload)
         values = {**event_values(event(payload=payload)), "recorded_at": to_text(NOON)}
         assert through(EVENT, values) == event(payload=payload)

@@ -57,7 +57,9 @@ def test_any_number_of_rows_is_read(catalog: Catalog) -> None:
     store = AgendaStore(catalog)
     ids = [f"e{number:04}" for number in range(1_234)]
     assert store.accept_all([event(event_id) for event_id in ids]) == [True] * len(ids)
-    rows = StateAccess(catalog).read(
-        lambda connection: list(rows_in(connection, EVENT.c.event_id, ["x", *ids])), []
-    )
-    assert sorted(row.event_id for row in rows) == ids
+
+    def ask(connection: Connection) -> list[str]:
+        return [row.event_id for row in rows_in(connection, EVENT.c.event_id, ["x", *ids])]
+
+    no_ids: list[str] = []
+    assert sorted(StateAccess(catalog).read(ask, no_ids)) == ids

@@ -108,7 +108,7 @@ class AgendaStore:
         """Record a decision with its events and the positions behind them.
 
         An event that was decided before keeps its outcomes. A new firing for nothing but such
-        events is not recorded.
+        events is not recorded. Where another process leads now, it fails with `ClaimLost`.
 
         Args:
             events: The events that it was made for.
@@ -119,9 +119,6 @@ class AgendaStore:
         Returns:
             False where nothing was recorded: a firing of the decision has started or ended
             meanwhile. Load the agenda, and decide again.
-
-        Raises:
-            ClaimLost: Another process leads now.
         """
         recording = Recording(events, decision, positions, fence)
         return self._access.write(partial(record, recording=recording))

@@ -59,7 +59,7 @@ class Recording:
 
 
 def record(connection: Connection, recording: Recording) -> bool:
-    """Record a decision, its events and positions.
+    """Record a decision, its events and positions, unless another process leads (`ClaimLost`).
 
     Args:
         connection: The catalog, in a transaction that writes.
@@ -68,9 +68,6 @@ def record(connection: Connection, recording: Recording) -> bool:
     Returns:
         False where nothing was recorded, as a firing of the decision has started or ended since
         the agenda was loaded.
-
-    Raises:
-        ClaimLost: Another process decides now.
     """
     if recording.fence is not None:
         check_fence(connection, LEADER, recording.fence)
@@ -108,14 +105,16 @@ def insert_events(
         Of each event, whether it is new.
     """
     ids = [event.id for event in events]
-    seen = {row.event_id for row in rows_in(connection, EVENT.c.event_id, ids, EVENT.c.event_id)}
+    recorded = {
+        row.event_id for row in rows_in(connection, EVENT.c.event_id, ids, EVENT.c.event_id)
+    }
     news: list[bool] = []
     rows = []
     for position, event in enumerate(events):
-        news.append(event.id not in seen)
-        if event.id in seen:
+        news.append(event.id not in recorded)
+        if event.id in recorded:
             continue
-        seen.add(event.id)
+        recorded.add(event.id)
         # Events of one transaction keep their order, too.
         recorded_at = to_text(moment + timedelta(microseconds=position))
         rows.append({**event_values(event), "recorded_at": recorded_at, "user_name": user})
@@ -133,14 +132,14 @@ def move_positions(connection: Connection, positions: Iterable[Position], moment
         moment: The time of the database.
     """
     for position in positions:
-        own = (POSITION.c.reader == position.reader, POSITION.c.source == position.source)
-        snapshot_id = connection.execute(select(POSITION.c.snapshot_id).where(*own)).scalar()
+        condition = (POSITION.c.reader == position.reader, POSITION.c.source == position.source)
+        snapshot_id = connection.execute(select(POSITION.c.snapshot_id).where(*condition)).scalar()
         values = {"snapshot_id": position.snapshot_id, "moved_at": to_text(moment)}
         if snapshot_id is None:
             row = {"reader": position.reader, "source": position.source, **values}
             connection.execute(insert(POSITION).values(**row))
         elif snapshot_id < position.snapshot_id:
-            connection.execute(update(POSITION).where(*own).values(**values))
+            connection.execute(update(POSITION).where(*condition).values(**values))
 
 
 def _read_states(connection: Connection, firings: Iterable[Firing]) -> dict[str, FiringState]:
@@ -199,8 +198,8 @@ def _write_outcomes(
     if rows:
         connection.execute(insert(OUTCOME), rows)
     for outcome in changes:
-        own = (OUTCOME.c.event_id == outcome.event, OUTCOME.c.model == outcome.model)
-        connection.execute(update(OUTCOME).where(*own).values(outcome_values(outcome)))
+        condition = (OUTCOME.c.event_id == outcome.event, OUTCOME.c.model == outcome.model)
+        connection.execute(update(OUTCOME).where(*condition).values(outcome_values(outcome)))
     _mark_decided(connection, ids, moment)
     return {firing for firing, covers_more in is_new.items() if not covers_more}
 
@@ -230,8 +229,8 @@ def _write_firings(
         if firing.id not in states:
             rows.append({"finished_at": None, **values})
         elif states[firing.id].is_open:
-            own = FIRING.c.firing_id == firing.id
-            connection.execute(update(FIRING).where(own).values(**values))
+            condition = FIRING.c.firing_id == firing.id
+            connection.execute(update(FIRING).where(condition).values(**values))
     if rows:
         connection.execute(insert(FIRING), rows)
 
@@ -247,8 +246,8 @@ def _write_marks(connection: Connection, marks: Iterable[ScheduleMark]) -> None:
 def _write_freshness(connection: Connection, marks: Iterable[FreshnessMark]) -> None:
     """Replace the marks of late tables, and remove those without attempts."""
     for mark in marks:
-        own = (FRESHNESS.c.model == mark.model, FRESHNESS.c.slice_key == mark.key)
-        connection.execute(delete(FRESHNESS).where(*own))
+        condition = (FRESHNESS.c.model == mark.model, FRESHNESS.c.slice_key == mark.key)
+        connection.execute(delete(FRESHNESS).where(*condition))
         if mark.attempts:
             row = {"model": mark.model, "slice_key": mark.key, "attempts": mark.attempts}
             connection.execute(insert(FRESHNESS).values(**row, fired_at=to_text(mark.fired_at)))

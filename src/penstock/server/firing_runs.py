@@ -80,10 +80,10 @@ def finish(
     """
     if state.is_open:
         raise ValueError(f"a firing does not end as {state.value}")
-    where = [FIRING.c.state.in_(_OPEN), *([] if process is None else _belongs_to(process))]
+    conditions = [FIRING.c.state.in_(_OPEN), *([] if process is None else _belongs_to(process))]
     values = {"state": state.value, "reason": storable(reason)}
     values["finished_at"] = to_text(database_time(connection))
-    return bool(_update(connection, [firing_id], where, values))
+    return bool(_update(connection, [firing_id], conditions, values))
 
 
 def find_orphans(
@@ -177,13 +177,13 @@ def _belongs_to(process: ProcessId) -> list[ColumnElement[bool]]:
 def _update(
     connection: Connection,
     firing_ids: Sequence[str],
-    where: Sequence[ColumnElement[bool]],
+    conditions: Sequence[ColumnElement[bool]],
     values: dict[str, Any],
 ) -> list[str]:
     """Update those of the firings for which the conditions hold; return their ids."""
     updated: list[str] = []
     for batch in batches(firing_ids):
-        query = select(FIRING.c.firing_id).where(FIRING.c.firing_id.in_(batch), *where)
+        query = select(FIRING.c.firing_id).where(FIRING.c.firing_id.in_(batch), *conditions)
         ids = set(connection.execute(query).scalars())
         connection.execute(update(FIRING).where(FIRING.c.firing_id.in_(ids)).values(**values))
         updated += [firing_id for firing_id in batch if firing_id in ids]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Column, Connection, Row, select
@@ -66,18 +66,20 @@ class StateAccess:
 
 def rows_in(
     connection: Connection, column: Column[str], values: Sequence[str], *columns: Column[Any]
-) -> Iterator[Row[Any]]:
-    """Yield the rows of which a column has one of these values, however many there are.
+) -> list[Row[Any]]:
+    """Return the rows of which a column has one of these values, however many there are.
 
     Args:
         connection: The catalog.
         column: The column.
         values: The values.
-        columns: The columns to read; all of the table without them.
+        *columns: The columns to read; all of the table without them.
 
-    Yields:
+    Returns:
         The rows.
     """
     read_columns = columns or tuple(column.table.c)
+    rows: list[Row[Any]] = []
     for batch in batches(values):
-        yield from connection.execute(select(*read_columns).where(column.in_(batch)))
+        rows += connection.execute(select(*read_columns).where(column.in_(batch)))
+    return rows
