@@ -157,9 +157,9 @@ class FileWatches:
         changes = self._watch.changes(patterns, listed)
         for pattern, problem in changes.errors.items():
             LOG.error("%s cannot be listed: %s", pattern, problem)
-        if changes.seen == listed:
+        if changes.fingerprints == listed:
             return Sighting(changes.events)
-        return Sighting(changes.events, files=changes.seen)
+        return Sighting(changes.events, files=changes.fingerprints)
 
     def close(self) -> None:
         """Close the stores of files."""
