@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from sqlalchemy import Connection, inspect, select, update
 
 from penstock.engine.state.agenda_tables import AGENDA_TABLES, EVENT
@@ -9,11 +12,12 @@ from penstock.engine.state.columns import METADATA
 from penstock.engine.state.store import State
 from penstock.engine.state.tables import META, VERSION_KEY
 from penstock.lakes.catalog.catalog import Catalog
+from penstock.lakes.recovery.backup import backup, restore
 from penstock.scheduler.values import Agenda
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.state_access import StateAccess, rows_in
 from tests.engine.state.builders import run_record
-from tests.server.agenda import event
+from tests.server.agenda import decide, event, firing
 
 
 def test_reading_makes_no_tables(any_catalog: Catalog) -> None:
@@ -36,6 +40,23 @@ def test_a_catalog_of_an_earlier_version_is_read_and_then_migrated(any_catalog: 
     assert store.accept(event())
     assert AgendaStore(any_catalog).undecided(10) == [event()]
     assert State(any_catalog).run("r1") is not None
+
+
+@pytest.mark.parametrize("end", ["copy.sqlite", "copy.ducklake"])
+def test_a_backup_has_the_agenda(any_catalog: Catalog, tmp_path: Path, end: str) -> None:
+    store = AgendaStore(any_catalog)
+    store.accept(event(payload={"n": 1}))
+    store.record([event("e2")], decide(event("e2"), firing()), fence=None)
+    backup(any_catalog, tmp_path / "saved")
+    uri = f"ducklake:{'sqlite:' if end.endswith('sqlite') else ''}{tmp_path / end}"
+    restore(tmp_path / "saved", uri)
+    with Catalog.open(uri) as catalog:
+        restored = AgendaStore(catalog)
+        assert restored.load() == store.load()
+        assert restored.outcomes("e2") == store.outcomes("e2")
+        (pending,) = restored.undecided(10)
+        assert pending == event(payload={"n": 1})
+        assert restored.record([pending], decide(pending, firing("f2")), fence=None)
 
 
 def test_an_error_leaves_nothing(catalog: Catalog) -> None:
