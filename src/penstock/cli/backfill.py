@@ -38,7 +38,7 @@ def command(
     all_: bool,
     project_dir: Path | None,
     as_json: bool,
-    **ends: str | None,
+    **bounds: str | None,
 ) -> None:
     """Build the slices of MODEL in a range that are missing or have failed.
 
@@ -46,12 +46,12 @@ def command(
     take at most the backfill_share of the slots, newest first; `penstock backfills` shows how far
     they are. Otherwise this command runs them itself, as `penstock run --from --to` does.
     """
-    if not any(ends.values()):
+    if not any(bounds.values()):
         raise ArgumentError("a backfill needs a range", hint="add --from, and --to for its end")
     with load_project(project_dir) as project:
-        queued = _hand_over(project, model, ends, all_=all_)
+        queued = _hand_over(project, model, bounds, all_=all_)
         if queued is None:
-            ctx.exit(_run(project, model, ends, all_=all_, as_json=as_json))
+            ctx.exit(_run(project, model, bounds, all_=all_, as_json=as_json))
     backfill_id, number = queued
     if as_json:
         print_json({"backfill": backfill_id, "slices": number})
@@ -62,7 +62,7 @@ def command(
 
 
 def _hand_over(
-    project: Project, model: str, ends: Mapping[str, str | None], *, all_: bool
+    project: Project, model: str, bounds: Mapping[str, str | None], *, all_: bool
 ) -> tuple[str, int] | None:
     """Queue the slices for whoever serves the project; None if nobody does, or it has no slices."""
     from penstock.server.backfilling import queue_backfill
@@ -75,20 +75,20 @@ def _hand_over(
     store = open_agenda(project.context)
     if read_lease(store) is None:
         return None
-    return queue_backfill(project.context, store, target, ends, all_=all_)
+    return queue_backfill(project.context, store, target, bounds, all_=all_)
 
 
 def _run(
     project: Project,
     model: str,
-    ends: Mapping[str, str | None],
+    bounds: Mapping[str, str | None],
     *,
     all_: bool,
     as_json: bool,
 ) -> int:
     from penstock.cli.run_ending import print_ending, what_is_left
 
-    options: dict[str, Any] = {**ends, "all_": all_, "trigger": "backfill"}
+    options: dict[str, Any] = {**bounds, "all_": all_, "trigger": "backfill"}
     with watch(as_json=as_json) as sink:
         result = project.run(model, **options, on_event=sink)
         remains = what_is_left(project, result)

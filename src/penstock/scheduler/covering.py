@@ -89,6 +89,8 @@ class Demand:
         """Return how long the inputs must be quiet; a schedule and a person do not wait."""
         if self.event.kind not in {EventKind.ASSET, EventKind.MESSAGE}:
             return None
+        if self.event.kind is EventKind.MESSAGE:
+            return self.reader.debounce_of(self.event.source) or None
         if self.source is not None and self.source.debounce is not None:
             return self.source.debounce or None
         return self.reader.debounce or None

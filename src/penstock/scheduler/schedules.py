@@ -159,6 +159,8 @@ def _judge_times(
     times = _Times()
     missed = 0
     for due in _list_times(cron, since, moment):
+        if not subscription.is_due_at(due):
+            continue
         if due >= oldest:
             times.fired.append(due)
             continue

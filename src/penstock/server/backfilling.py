@@ -20,7 +20,7 @@ def queue_backfill(
     context: ProjectContext,
     store: AgendaStore,
     model: Model,
-    ends: Mapping[str, str | None],
+    bounds: Mapping[str, str | None],
     *,
     all_: bool,
 ) -> tuple[str, int]:
@@ -30,7 +30,7 @@ def queue_backfill(
         context: The project.
         store: The agenda.
         model: A partitioned model.
-        ends: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
+        bounds: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
         all_: Also rebuild slices that are there.
 
     Returns:
@@ -40,7 +40,7 @@ def queue_backfill(
     from penstock.server.backfill_store import Backfill
 
     moment, backfill_id = datetime.now(UTC), new_uuid7()
-    slices = find_slices(context, model, ends, all_=all_)
+    slices = find_slices(context, model, bounds, all_=all_)
     if not slices:
         return backfill_id, 0
     store.add_backfill(
@@ -64,14 +64,14 @@ def queue_backfill(
 
 
 def find_slices(
-    context: ProjectContext, model: Model, ends: Mapping[str, str | None], *, all_: bool
+    context: ProjectContext, model: Model, bounds: Mapping[str, str | None], *, all_: bool
 ) -> list[str]:
     """Return the slices that a run of a range would build.
 
     Args:
         context: The project.
         model: A partitioned model.
-        ends: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
+        bounds: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
         all_: Also those that are there.
 
     Returns:
@@ -79,7 +79,7 @@ def find_slices(
     """
     from penstock.project.planning import build_request, plan_with_reasons
 
-    options: RunOptions = {"from_": ends.get("from_"), "to": ends.get("to"), "all_": all_}
+    options: RunOptions = {"from_": bounds.get("from_"), "to": bounds.get("to"), "all_": all_}
     context, request = build_request(context, (model.name,), options)
     plan = plan_with_reasons(context, request)
     return [

@@ -69,7 +69,11 @@ class FiringPool:
         self._wake()
 
     def take_ends(self) -> list[FiringEnd]:
-        """Return the firings that have ended since the last call."""
+        """Return the firings that have ended since the last call.
+
+        Returns:
+            Their ends.
+        """
         finished: list[FiringEnd] = []
         while True:
             try:

@@ -92,10 +92,6 @@ def plan_firing(context: ProjectContext, firing: Firing) -> tuple[ProjectContext
 
     Returns:
         The context of the plan, the plan, and the id for its run; None for a new id.
-
-    Raises:
-        ArgumentError: The model is gone, or its run is still running in another process.
-        PenstockError: The plan cannot be made.
     """
     from penstock.project.planning import build_request, plan_with_reasons
     from penstock.project.repeating import plan_retry

@@ -42,10 +42,6 @@ def open_agenda(context: ProjectContext) -> AgendaStore:
 
     Returns:
         The agenda.
-
-    Raises:
-        ArgumentError: The project has no lake for it.
-        LakeError: The catalog cannot be opened.
     """
     from penstock.lakes.catalog.catalog import Catalog
     from penstock.server.agenda_store import AgendaStore

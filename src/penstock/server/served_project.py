@@ -50,13 +50,21 @@ class Version:
 
     @cached_property
     def tables(self) -> tuple[TableName, ...]:
-        """Return the tables that models wait for."""
+        """Return the tables that models wait for.
+
+        Returns:
+            Each table once.
+        """
         tables = (source.table for source in self._sources)
         return tuple(dict.fromkeys(table for table in tables if table is not None))
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Return the paths and URIs of files that models wait for, with patterns."""
+        """Return the paths and URIs of files that models wait for.
+
+        Returns:
+            Each once; some are patterns.
+        """
         return tuple(sorted({item.name for item in self._sources if item.table is None}))
 
     @property
@@ -144,8 +152,7 @@ def load_again(context: ProjectContext) -> ProjectContext:
         The project with the same connections.
 
     Raises:
-        ConfigError: penstock.toml cannot be read, or has changed: its connections are open.
-        ModelError: The models cannot be loaded.
+        ConfigError: Lakes or settings of Spark have changed, whose connections are open.
     """
     from penstock.engine.session.connections import Connections
     from penstock.errors import ConfigError

@@ -38,7 +38,11 @@ class Watch(Protocol):
     """Sees what happens outside of the agenda."""
 
     def look(self) -> Sighting:
-        """Return what has happened since the positions that are recorded."""
+        """Look at what has happened since the positions that are recorded.
+
+        Returns:
+            The events, and what to remember of them.
+        """
         ...
 
 
@@ -46,10 +50,18 @@ class Listener(Protocol):
     """Receives what the service does, for metrics and notifications."""
 
     def decided(self, outcomes: Sequence[Outcome]) -> None:
-        """Receive the outcomes of a round."""
+        """Receive the outcomes of a round.
+
+        Args:
+            outcomes: The outcomes.
+        """
 
     def ended(self, end: FiringEnd) -> None:
-        """Receive the end of a firing."""
+        """Receive the end of a firing.
+
+        Args:
+            end: The end.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +193,6 @@ class Service:
 
         Returns:
             The seconds until the next round, if nothing wakes it before.
-
-        Raises:
-            ClaimLost: Another process leads.
-            PenstockError: The agenda cannot be read or written.
         """
         if self.project.refresh():
             LOG.info("the project was loaded again")

@@ -103,9 +103,6 @@ class Server:
 
         Args:
             ready: Is called with the address of the HTTP server, or None, when it answers.
-
-        Raises:
-            PenstockError: The HTTP server cannot listen, or a source of messages lacks a setting.
         """
         with ExitStack() as stack:
             server = stack.enter_context(self._http()) if self._options.has_http else None

@@ -28,15 +28,30 @@ class Store(Protocol):
     """What watches need of the agenda."""
 
     def positions(self) -> Mapping[tuple[str, str], int]:
-        """Return all positions."""
+        """Return all positions.
+
+        Returns:
+            The snapshots, by reader and source.
+        """
         ...
 
     def files(self) -> Mapping[str, str]:
-        """Return the files that were seen, with their fingerprints."""
+        """Return the files as they were listed last.
+
+        Returns:
+            Their fingerprints.
+        """
         ...
 
     def accept(self, event: TriggerEvent) -> bool:
-        """Record an event."""
+        """Record an event.
+
+        Args:
+            event: The event.
+
+        Returns:
+            False if an event of its id was recorded before.
+        """
         ...
 
 
@@ -238,9 +253,6 @@ def open_pumps(
 
     Returns:
         The pumps, which stand still.
-
-    Raises:
-        ConfigError: A kind lacks options, or its library is not installed.
     """
     parameters = {"kafka": "topic", "postgres": "channel"}
     pumps = []
