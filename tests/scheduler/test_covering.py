@@ -254,6 +254,14 @@ def test_a_join_of_one_source_fires_at_once() -> None:
     assert scheduler.shown() == [("2026-05-16", "queued")]
 
 
+def test_a_payload_does_not_part_a_join() -> None:
+    scheduler = joined()
+    for number, (table, payload) in enumerate([("a", {"n": 1}), ("b", None), ("a", {"n": 2})]):
+        scheduler.decide(change(f"{number}", table, "2026-05-16", payload=payload))
+    assert scheduler.shown() == [("2026-05-16", "queued")]
+    assert scheduler.firings["f0001"].payload == {"n": 2}
+
+
 def test_a_board_leaves_its_agenda_as_it_was() -> None:
     waiting = Firing("f", "m", WHOLE, EventKind.ASSET, NOON, FiringState.QUEUED, events=("1",))
     agenda = Agenda({"f": waiting})

@@ -66,7 +66,7 @@ class Late:
 
 def due_events(subscriptions: Mapping[str, Subscription], agenda: Agenda, moment: datetime) -> Due:
     skipped = Outcome("old", "m", OutcomeKind.IGNORED, reason="older than its catchup")
-    return Due((due("s", "m"),), (MARK,), moment + 2 * MINUTE, (skipped,))
+    return Due((due("s", "m"), due("old", "m")), (MARK,), moment + 2 * MINUTE, (skipped,))
 
 
 def late_events(
@@ -85,7 +85,7 @@ def test_events_of_the_time_are_decided_after_others() -> None:
         lambda: "f",
         producers=(due_events, late_events),
     )
-    assert [event.id for event in decision.events] == ["s", "l"]
+    assert [event.id for event in decision.events] == ["s", "old", "l"]
     assert kinds(decision.outcomes) == [
         ("old", "ignored"),
         ("a", "fired"),

@@ -187,8 +187,10 @@ class InputGraph:
                 inputs[model] = reached
         return cls(bits, inputs)
 
-    def inputs_among(self, models: Iterable[str], reader: str) -> list[str]:
+    def inputs_among(self, models: Iterable[str], reader: str) -> Iterator[str]:
         """Return the models that a model reads, without those that read it, in a circle.
+
+        They are looked up as they are asked for: one is enough to wait for.
 
         Args:
             models: The models to look at.
@@ -199,7 +201,7 @@ class InputGraph:
         """
         inputs, bit = self.inputs.get(reader, 0), self.bits.get(reader, 0)
         candidates = (model for model in models if self.bits.get(model, 0) & inputs)
-        return [model for model in candidates if not self.inputs[model] & bit]
+        return (model for model in candidates if not self.inputs[model] & bit)
 
 
 def _inputs_before_readers(reads: Mapping[str, tuple[str, ...]]) -> list[str]:

@@ -54,7 +54,7 @@ def settle(
         settled = _with_current_sources(firing, reader)
         wait = find_wait(settled, pauses_of[firing.model], moment)
         settled = _settled(settled, wait, moment)
-        if settled != firing:
+        if settled is not firing and settled != firing:
             board.put(settled)
         if wait is not None and wait.until is not None:
             wakes_at.append(wait.until)
