@@ -25,7 +25,7 @@ LOG = logging.getLogger("penstock.serve")
 
 
 class Store(Protocol):
-    """What watches need of the agenda."""
+    """The part of the agenda that watches use."""
 
     def positions(self) -> Mapping[tuple[str, str], int]:
         """Return all positions.

@@ -94,10 +94,7 @@ def run_plan(
         cancelled: Stops the run when another thread sets it.
 
     Returns:
-        The result, with the failures of steps.
-
-    Raises:
-        PenstockError: The run itself failed: its records cannot be written, for example.
+        The result, with the failures of steps. What is raised concerns the run itself.
     """
     run_id = run_id or new_uuid7()
     with ThreadPoolExecutor(1, thread_name_prefix="penstock-later") as later:
