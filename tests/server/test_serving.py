@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 
 from penstock.project.project import Project
 from penstock.scheduler.values import EventKind, FiringState, TriggerEvent
 from penstock.server.opening import open_agenda
 from penstock.server.serving import ServeOptions, Server
+from tests import duck
 from tests.engine.toy import rows, write_project
 
 if TYPE_CHECKING:
@@ -52,18 +51,13 @@ def project(spark: SparkSession, tmp_path: Path) -> Project:
 
 
 def insert_by_duckdb(project: Project, *values: tuple[int, str]) -> None:
-    lake = project.settings.root / "lake"
-    with duckdb.connect() as connection:
-        connection.execute("LOAD ducklake; LOAD sqlite")
-        connection.execute(f"ATTACH 'ducklake:sqlite:{lake / 'meta.sqlite'}' AS lake")
-        connection.executemany("INSERT INTO lake.events VALUES (?, ?)", values)
+    with duck.attach(project.lake("main").catalog.uri) as connection:
+        connection.executemany("INSERT INTO events VALUES (?, ?)", values)
 
 
 def serve(project: Project) -> Server:
     server = Server(project.context, ServeOptions(has_http=False, is_once=True))
-    ended = threading.Event()
     server.run()
-    ended.set()
     return server
 
 
@@ -80,6 +74,9 @@ def test_a_commit_by_duckdb_cascades(project: Project) -> None:
     (sums,) = [one for one in fired if one.model == "sums" and one.key == ""][:1]
     assert sums.kind is EventKind.ASSET
     assert len(serve(project).store.recent(10)) == len(fired)  # nothing fires again
+    insert_by_duckdb(project, (3, "2026-01-01"))  # a late row of a day that is there
+    serve(project)
+    assert rows(project, "SELECT n FROM sums") == [(3,)]
 
 
 def test_a_message_builds_its_partition_once(project: Project) -> None:
