@@ -22,7 +22,7 @@ SCRIPTS = {
     "models/days": """
         -- pipeline
         -- on ducklake://main/events
-        -- partitioned daily start=2026-01-01
+        -- partitioned daily
         -- materialize ducklake://main/days
         SELECT id, '{partition}' AS day FROM events WHERE day = '{partition}'
         """,
