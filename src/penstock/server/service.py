@@ -1,7 +1,7 @@
 """Serve a project: look, decide, record and run, round after round, while this process leads.
 
 A round sees what has happened, decides, and records the decision with the events and the positions
-behind them in item transaction. What a process that dies has not recorded is seen again.
+behind them in one transaction. What a process that dies has not recorded is seen again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.server.watching import Sighting
 
 LOG = logging.getLogger("penstock.serve")
-_MOST_EVENTS = 1_000  # that item round decides about
+_MOST_EVENTS = 1_000  # that one round decides about
 _BEAT = 10.0  # seconds between two signs of life of firings that run
 
 
@@ -73,7 +73,7 @@ class ServiceSettings:
         backfill_share: The share of the slots that backfills take at most.
         drain_timeout: Seconds that running firings have to end at a stop; None for any time.
         idle_timeout: Seconds without a firing after which Spark is released; None for never.
-        is_once: Whether it firing_ends when nothing is open any more.
+        is_once: Whether it ends when nothing is open any more.
     """
 
     poll: float = 1.0
@@ -85,7 +85,7 @@ class ServiceSettings:
 
 @dataclass
 class Service:
-    """Serves item project in this process.
+    """Serves one project in this process.
 
     Attributes:
         project: The project.
@@ -182,7 +182,7 @@ class Service:
             if not self.has_begun(firing.id):
                 self.store.requeue(firing.id)
             elif self.store.take_over(firing.id):
-                LOG.warning("%s %s goes on: its process has ended", firing.model, firing.key)
+                LOG.warning("%s goes on: its process has ended", _slice_of(firing))
                 self._run(firing)
 
     def play_round(self, fence: int) -> float:
@@ -290,7 +290,7 @@ class Service:
         return replace(agenda, firings=firings)
 
     def _run(self, firing: Firing) -> None:
-        LOG.info("starts %s %s (%s)", firing.model, firing.key, firing.kind.value)
+        LOG.info("starts %s (%s)", _slice_of(firing), firing.kind.value)
         self.pool.start(replace(firing, state=FiringState.RUNNING))
         self._busy_at, self._is_released = time.monotonic(), False
 
@@ -304,14 +304,14 @@ class Service:
         firing = end.firing
         self._busy_at = time.monotonic()
         if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
-            return  # it stays a running item: the next process carries on with its run
+            return  # it stays a running one: the next process carries on with its run
         self.store.finish(firing.id, firing.state, firing.reason)
         if firing.backfill is not None:
             self._end_backfill(firing.backfill)
         if firing.state is FiringState.FAILED:
             self.last_error = f"{firing.model}: {firing.reason}"
         reason = f" ({firing.reason})" if firing.reason else ""
-        LOG.info("ended %s %s: %s%s", firing.model, firing.key, firing.state.value, reason)
+        LOG.info("ended %s: %s%s", _slice_of(firing), firing.state.value, reason)
         for listener in self.listeners:
             listener.ended(end)
 
@@ -374,6 +374,10 @@ def has_content(decision: Decision) -> bool:
         decision.freshness,
     )
     return any(parts)
+
+
+def _slice_of(firing: Firing) -> str:
+    return firing.model if firing.partition is None else f"{firing.model} {firing.partition}"
 
 
 def _has_memory(sighting: Sighting) -> bool:
