@@ -73,11 +73,7 @@ def _float(value: float) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any]) -> Any:
-    return {_key(key): plain(item) for key, item in value.items()}
-
-
-def _key(key: Any) -> str:
-    return str(key.value if isinstance(key, Enum) else key)
+    return {str(plain(key)): plain(item) for key, item in value.items()}
 
 
 def _row(value: tuple[Any, ...]) -> Any:
