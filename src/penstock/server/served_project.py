@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
 from penstock.project.context import ProjectContext
+from penstock.scheduler.matching import Index
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _LOOK = 2.0  # seconds between two looks at the files of a project
 _LEFT_OUT = frozenset({".git", ".penstock", "__pycache__", ".venv", "node_modules"})
 _SUFFIXES = frozenset({".sql", ".py", ".yaml", ".yml", ".toml", ".csv"})
 
-Subscribe = Callable[[ProjectContext], "dict[str, Subscription]"]
+Subscribe = Callable[[ProjectContext], "Mapping[str, Subscription]"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Version:
     """
 
     context: ProjectContext
-    subscriptions: dict[str, Subscription]
+    subscriptions: Index
     digest: str
 
     @cached_property
@@ -115,9 +116,12 @@ class ServedProject:
         self._subscribe = subscribe
         self._clock = clock
         self._looked_at = clock()
-        self.version = Version(context, subscribe(context), digest_files(context.settings))
+        self.version = self._build(context, digest_files(context.settings))
         self.problem: str | None = None
         self._tried = self.version.digest
+
+    def _build(self, context: ProjectContext, digest: str) -> Version:
+        return Version(context, Index.of(self._subscribe(context)), digest)
 
     def refresh(self) -> bool:
         """Load the project again if its files have changed.
@@ -133,8 +137,7 @@ class ServedProject:
             return False
         self._tried = digest
         try:
-            context = load_again(self.version.context)
-            version = Version(context, self._subscribe(context), digest)
+            version = self._build(load_again(self.version.context), digest)
         except PenstockError as error:
             self.problem = str(error)
             return False
