@@ -113,6 +113,7 @@ class Server:
             with Leadership(self._store.catalog, self.holder) as leadership:
                 while not self.service.is_stopped:
                     self._lead(leadership)
+                self.service.drain()
 
     def _lead(self, leadership: Leadership) -> None:
         fence = None
@@ -122,6 +123,7 @@ class Server:
             self.service.last_error = str(error)
             LOG.error("the lease cannot be taken: %s", error)
         if fence is None:
+            self.service.follow()
             self.service.wait(_TAKE)
             return
         LOG.info("this process leads (fence %d)", fence)

@@ -102,6 +102,11 @@ class LakeWatches:
             positions += sighting.positions
         return Sighting(tuple(events), tuple(positions))
 
+    def forget(self) -> None:
+        """See again at the next look what was not recorded."""
+        for _, watch in self._watches.values():
+            watch.forget()
+
     def _look_at(self, lake: str) -> Sighting:
         watch = self._watch(lake)
         if watch is None or not watch.has_moved():
@@ -175,6 +180,10 @@ class FileWatches:
         if changes.fingerprints == listed:
             return Sighting(changes.events)
         return Sighting(changes.events, files=changes.fingerprints)
+
+    def forget(self) -> None:
+        """Look again at once: files are remembered when they were recorded."""
+        self._looked_at = None
 
     def close(self) -> None:
         """Close the stores of files."""
