@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -51,11 +52,13 @@ class ServeOptions:
         has_http: Whether it answers HTTP.
         is_once: Whether it ends when nothing is open any more.
         sink: Returns the sink of the events of a firing's run.
+        clock: Returns the time by which schedules are due and tables are late.
     """
 
     has_http: bool = True
     is_once: bool = False
     sink: Callable[[Firing], EventSink] | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Server:
@@ -162,6 +165,7 @@ class Server:
             release=release,
             reloaded=self._replace_settings,
             listeners=(self,),
+            clock=self._options.clock,
         )
 
     def decided(self, outcomes: Sequence[Outcome]) -> None:
