@@ -14,6 +14,7 @@ from penstock.project.project import Project
 from penstock.scheduler.values import EventKind, Firing, FiringState, TriggerEvent
 from penstock.server.opening import open_agenda
 from penstock.server.serving import ServeOptions, Server
+from penstock.uuid7 import new_uuid7
 from tests import duck
 from tests.engine.toy import rows, write_project
 
@@ -101,9 +102,8 @@ class Shop:
     def send(self, name: str, *payloads: dict[str, Any]) -> None:
         store = open_agenda(self.project.context)
         for payload in payloads:
-            number = len(store.recent(1000)) + len(store.undecided(1000))
             event = TriggerEvent(
-                f"message:{name}/{number}",
+                f"message:{name}/{new_uuid7()}",
                 EventKind.MESSAGE,
                 name,
                 self.clock.moment,
@@ -191,3 +191,236 @@ def test_a_chain_that_failed_keeps_its_day_in_a_retry_the_day_after(make: Any) -
     fired = shop.serve(datetime(2026, 5, 17, 10, tzinfo=UTC))
     assert set(brief(fired)) == {("orders_daily", "2026-05-16"), ("totals", "2026-05-16")}
     assert rows(shop.project, "SELECT total FROM totals") == [(12,)]
+
+
+JOINED = {
+    "models/orders": """
+        -- pipeline
+        -- on schedule cron="0 1 * * *"
+        -- partitioned daily
+        -- materialize ducklake://main/orders
+        SELECT '{partition}' AS day, 1 AS n
+        """,
+    "models/payments": """
+        -- pipeline
+        -- on data_upload name=payments
+        -- partitioned daily
+        -- materialize ducklake://main/payments
+        SELECT '{partition}' AS day, 2 AS n
+        """,
+    "models/paid": """
+        -- pipeline
+        -- on ducklake://main/orders
+        -- on ducklake://main/payments
+        -- trigger all
+        -- partitioned daily
+        -- materialize ducklake://main/paid
+        SELECT o.day, o.n + p.n AS n FROM orders AS o JOIN payments AS p ON o.day = p.day
+        WHERE o.day = '{partition}'
+        """,
+}
+
+
+def test_trigger_all_joins_two_inputs_by_partition(make: Any) -> None:
+    shop = make(JOINED)
+    day = timedelta(days=1)
+    first = datetime(2026, 5, 17, 1, 0, 30, tzinfo=UTC)
+    assert brief_open(shop, shop.serve(first)) == [
+        ("orders", "2026-05-17", "done"),
+        ("paid", "2026-05-17", "waiting"),
+    ]
+    shop.clock.moment = first + day - timedelta(hours=1)
+    shop.send("payments", {"file": "a"})
+    assert brief_open(shop, shop.serve()) == [
+        ("payments", "2026-05-18", "done"),
+        ("paid", "2026-05-18", "waiting"),
+    ]
+    assert brief_open(shop, shop.serve(first + day)) == [("orders", "2026-05-18", "done")]
+    assert rows(shop.project, "SELECT day, n FROM paid") == [("2026-05-18", 3)]
+    (waiting,) = open_agenda(shop.project.context).load().firings.values()
+    assert (waiting.key, waiting.missing) == ("2026-05-17", ("main.main.payments",))
+    run = shop.project.run("payments", partition="2026-05-17")
+    assert run.state == "done"
+    shop.serve()
+    found = rows(shop.project, "SELECT day, n FROM paid ORDER BY 1")
+    assert found == [("2026-05-17", 3), ("2026-05-18", 3)]
+
+
+def brief_open(shop: Shop, firings: list[Firing]) -> list[tuple[str, str, str]]:
+    return [(one.model, one.key, one.state.value) for one in firings]
+
+
+# partitioned-pipelines.md, dynamic (per tenant)
+SUMMARY = """
+    # pipeline
+    # on webhook name=tenants
+    # partitioned dynamic key="$.tenant_id"
+    import penstock
+
+    SUMMARY_URI = "lake/{partition}/summary.json"
+
+
+    # Triggered with a payload like { "tenant_id": "acme", ... }
+    # `partition` resolves to "acme"
+    def main(partition: str, tenant_id: str) -> None:
+        penstock.lake("main").write_file(SUMMARY_URI, {"tenant": tenant_id})
+"""
+TENANTS = {
+    "models/summary.py": SUMMARY,
+    "models/tenants": """
+        -- pipeline
+        -- on file://lake/{partition}/summary.json
+        -- partitioned dynamic key="$.tenant_id"
+        -- materialize ducklake://main/tenants
+        SELECT tenant FROM read_json('lake/' || '{partition}' || '/summary.json')
+        """,
+    "models/everyone": """
+        -- pipeline
+        -- on ducklake://main/tenants
+        -- materialize ducklake://main/everyone
+        SELECT count(*) AS n FROM tenants
+        """,
+}
+
+
+def test_tenants_by_payload_write_files_that_trigger_their_readers(make: Any) -> None:
+    shop = make(TENANTS)
+    shop.send("tenants", {"tenant_id": "acme"}, {"tenant_id": "umbrella"})
+    fired = shop.serve()
+    made = {one for one in brief(fired) if one[0] != "everyone"}
+    assert made == {(m, t) for m in ("summary", "tenants") for t in ("acme", "umbrella")}
+    found = rows(shop.project, "SELECT tenant FROM tenants ORDER BY 1")
+    assert found == [("acme",), ("umbrella",)]
+    assert rows(shop.project, "SELECT n FROM everyone") == [(2,)]
+    assert shop.serve() == []
+
+
+def test_a_file_that_appears_fires_its_partition(make: Any) -> None:
+    shop = make({key: text for key, text in TENANTS.items() if key != "models/summary.py"})
+    place = shop.project.settings.root / "lake" / "globex" / "summary.json"
+    place.parent.mkdir()
+    place.write_text('{"tenant": "globex"}')
+    assert brief(shop.serve()) == [("tenants", "globex"), ("everyone", "")]
+    place.write_text('{"tenant": "Globex"}')
+    assert brief(shop.serve()) == [("tenants", "globex"), ("everyone", "")]
+    assert rows(shop.project, "SELECT tenant FROM tenants") == [("Globex",)]
+    assert shop.serve() == []
+
+
+def test_a_payload_without_its_key_fires_nothing(make: Any) -> None:
+    shop = make({"models/summary.py": SUMMARY})
+    shop.send("tenants", {"tenant": "acme"}, {"tenant_id": ["a"]}, {"tenant_id": {}})
+    assert shop.serve() == []
+    shop.send("tenants", {"tenant_id": "../../outside"})
+    (fired,) = shop.serve()
+    assert fired.state is FiringState.FAILED
+    assert not (shop.project.settings.root.parent / "outside").exists()
+
+
+# materialization.md: slowly changing dimensions, the view of the newest, and the as-of join
+DIMENSIONS = {
+    "models/stg_customers": """
+        -- pipeline
+        -- on webhook name=customers
+        -- materialize ducklake://main/stg_customers key=id
+        -- $id (int)
+        -- $name (text)
+        -- $tier (text)
+        SELECT $id AS id, $name AS name, $tier AS tier
+        """,
+    "models/dim_customer": """
+        -- pipeline
+        -- on ducklake://main/stg_customers
+        -- materialize ducklake://main/dim_customer key=id history track=name,tier
+        -- data_test not_null id
+
+        ATTACH 'ducklake://main' AS dl;
+
+        SELECT id, name, tier -- the current snapshot, one row per key
+        FROM dl.stg_customers;
+        """,
+    "models/newest": """
+        -- pipeline
+        -- on ducklake://main/dim_customer_current
+        -- materialize ducklake://main/newest
+        ATTACH 'ducklake://main' AS dl;
+        SELECT * FROM dl.dim_customer_current;
+        """,
+    "models/fct_orders": """
+        -- pipeline
+        -- on ducklake://main/dim_customer
+        -- on ducklake://main/stg_orders
+        -- materialize ducklake://main/fct_orders
+        ATTACH 'ducklake://main' AS dl;
+        SELECT o.order_id, o.amount, o.ordered_at,
+        d.tier AS tier_at_order_time
+        FROM dl.stg_orders o
+        ASOF JOIN dl.dim_customer d
+        ON o.customer_id = d.id AND o.ordered_at >= d.valid_from;
+        """,
+}
+STG_ORDERS = """CREATE TABLE stg_orders AS SELECT * FROM VALUES
+    (10, 1, 5, TIMESTAMP '2026-05-16 12:30:00'), (11, 1, 6, TIMESTAMP '2026-05-17 12:30:00')
+    AS v(order_id, customer_id, amount, ordered_at)"""
+
+
+def test_history_and_the_join_over_it_follow_each_payload(make: Any) -> None:
+    shop = make(DIMENSIONS, STG_ORDERS)
+    shop.send("customers", {"id": 1, "name": "Ada", "tier": "silver"})
+    fired = shop.serve()
+    models = ["stg_customers", "dim_customer", "fct_orders", "newest"]
+    assert sorted(brief(fired)) == sorted((model, "") for model in models)
+    shop.clock.moment += timedelta(days=1)
+    shop.send("customers", {"id": 1, "name": "Ada", "tier": "gold"})
+    assert len(shop.serve()) == 4
+    found = rows(shop.project, "SELECT order_id, tier_at_order_time FROM fct_orders ORDER BY 1")
+    assert found == [(10, "silver"), (11, "gold")]
+    assert rows(shop.project, "SELECT tier FROM newest") == [("gold",)]
+    shop.by_duckdb("INSERT INTO stg_orders VALUES (12, 1, 7, '2026-05-17 13:00:00')")
+    assert brief(shop.serve()) == [("fct_orders", "")]
+    shop.send("customers", {"id": 1, "name": "Ada", "tier": "gold"})
+    assert brief(shop.serve()) == [("stg_customers", "")], "equal rows trigger nothing"
+
+
+def test_an_append_has_each_payload_once(make: Any) -> None:
+    script = """
+        -- pipeline
+        -- on webhook name=clicks
+        -- materialize ducklake://main/clicks append
+        -- $page (text)
+        SELECT $page AS page
+        """
+    shop = make({"models/clicks": script})
+    shop.send("clicks", {"page": "a"}, {"page": "b"}, {"page": "a"})
+    assert brief(shop.serve()) == [("clicks", "")] * 3
+    assert rows(shop.project, "SELECT page FROM clicks ORDER BY 1") == [("a",), ("a",), ("b",)]
+    assert shop.serve() == []
+
+
+def test_a_late_table_is_built_again_and_cascades(make: Any) -> None:
+    scripts = {
+        "models/fresh": """
+            -- pipeline
+            -- freshness 1h
+            -- materialize ducklake://main/fresh
+            SELECT count(*) AS n FROM events
+            """,
+        "models/reader": """
+            -- pipeline
+            -- on ducklake://main/fresh
+            -- materialize ducklake://main/reader
+            SELECT n FROM fresh
+            """,
+    }
+    shop = make(scripts, "CREATE TABLE events (id INT)")
+    begin = datetime.now(UTC)
+    assert set(shop.project.lake("main").tables()) != set()
+    shop.serve(begin)
+    assert rows(shop.project, "SELECT n FROM reader") == [(0,)], "what never was built is late"
+    assert shop.serve(begin + timedelta(hours=2)) == [], "no input has changed"
+    shop.sql("INSERT INTO events VALUES (1)")
+    assert shop.serve(begin + timedelta(minutes=30)) == []
+    fired = shop.serve(begin + timedelta(hours=3))
+    assert brief(fired) == [("fresh", ""), ("reader", "")]
+    assert fired[0].kind is EventKind.FRESHNESS
+    assert rows(shop.project, "SELECT n FROM reader") == [(1,)]

@@ -143,14 +143,12 @@ class Server:
             return run_firing(project.version.context, firing, cancelled, sink_of(firing))
 
         pool = FiringPool(serve.slots, run, self.wake)
+        files = FileWatches(project, self._store, serve.file_poll)
         return Service(
             project=project,
             store=self._store,
             pool=pool,
-            watches=(
-                LakeWatches(project, self._store),
-                FileWatches(project, self._store, serve.file_poll),
-            ),
+            watches=(LakeWatches(project, self._store), files),
             producers=(due_events, late_events),
             settings=ServiceSettings(
                 poll=serve.poll,
@@ -164,7 +162,7 @@ class Server:
             original_of=lambda run_id: find_original(project.version.context, run_id),
             release=release,
             reloaded=self._replace_settings,
-            listeners=(self,),
+            listeners=(self, files),
             clock=self._options.clock,
         )
 
