@@ -68,6 +68,15 @@ class Version:
         """
         return tuple(sorted({item.name for item in self._sources if item.table is None}))
 
+    @cached_property
+    def writers_of_files(self) -> frozenset[str]:
+        """Return the models that write files.
+
+        Returns:
+            Their names.
+        """
+        return frozenset(model.name for model in self.context.models if model.files_written)
+
     @property
     def _sources(self) -> Iterator[Source]:
         return chain.from_iterable(item.sources for item in self.subscriptions.values())

@@ -79,7 +79,7 @@ class ServiceSettings:
         backfill_share: The share of the slots that backfills take at most.
         drain_timeout: Seconds that running firings have to end at a stop; None for any time.
         idle_timeout: Seconds without a firing after which Spark is released; None for never.
-        is_once: Whether it ends when nothing is open any more.
+        is_once: Whether it ends when nothing is open any more but what waits for inputs or a pause.
     """
 
     poll: float = 1.0
@@ -410,7 +410,7 @@ class Service:
         return max(0.0, min(self.settings.poll, (self._wakes_at - moment).total_seconds()))
 
     def _is_idle(self) -> bool:
-        return not self.pool.running and not self.store.load().firings
+        return not self.pool.running and not any(map(_will_run, self.store.load().firings.values()))
 
 
 def has_content(decision: Decision) -> bool:
@@ -430,6 +430,15 @@ def has_content(decision: Decision) -> bool:
         decision.freshness,
     )
     return any(parts)
+
+
+def _will_run(firing: Firing) -> bool:
+    """Return whether a firing runs although nothing more happens, after its debounce if it has one.
+
+    What waits for other inputs, or for the end of a pause, may wait for any time.
+    """
+    is_held = firing.missing or firing.ready_at is None
+    return firing.state is not FiringState.WAITING or not is_held
 
 
 def _has_memory(sighting: Sighting) -> bool:
