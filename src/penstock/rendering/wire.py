@@ -73,7 +73,11 @@ def _float(value: float) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any]) -> Any:
-    return {str(key): plain(item) for key, item in value.items()}
+    return {_key(key): plain(item) for key, item in value.items()}
+
+
+def _key(key: Any) -> str:
+    return str(key.value if isinstance(key, Enum) else key)
 
 
 def _row(value: tuple[Any, ...]) -> Any:

@@ -215,7 +215,7 @@ class Service:
                 self.store.requeue(firing.id)
                 self._wakes_at = None  # to start it
             elif self.store.take_over(firing.id):
-                LOG.warning("%s %s goes on: its process has ended", firing.model, firing.key)
+                LOG.warning("%s goes on: its process has ended", _slice_of(firing))
                 self._run(firing)
 
     def play_round(self, fence: int) -> float:
@@ -348,7 +348,7 @@ class Service:
         return replace(agenda, firings=firings)
 
     def _run(self, firing: Firing) -> None:
-        LOG.info("starts %s %s (%s)", firing.model, firing.key, firing.kind.value)
+        LOG.info("starts %s (%s)", _slice_of(firing), firing.kind.value)
         self.pool.start(replace(firing, state=FiringState.RUNNING))
         self._busy_at, self._is_released = time.monotonic(), False
 
@@ -367,14 +367,14 @@ class Service:
             return  # it stays a running one: the next process carries on with its run
         own = this_process()
         if not self.store.finish(firing.id, firing.state, firing.reason, process=own):
-            LOG.warning("%s %s: another process has taken it", firing.model, firing.key)
+            LOG.warning("%s: another process has taken it", _slice_of(firing))
             return
         if firing.backfill is not None:
             self._end_backfill(firing.backfill)
         if firing.state is FiringState.FAILED:
             self.last_error = f"{firing.model}: {firing.reason}"
         reason = f" ({firing.reason})" if firing.reason else ""
-        LOG.info("ended %s %s: %s%s", firing.model, firing.key, firing.state.value, reason)
+        LOG.info("ended %s: %s%s", _slice_of(firing), firing.state.value, reason)
         for listener in self.listeners:
             listener.ended(end)
 
@@ -439,6 +439,10 @@ def _will_run(firing: Firing) -> bool:
     """
     is_held = firing.missing or firing.ready_at is None
     return firing.state is not FiringState.WAITING or not is_held
+
+
+def _slice_of(firing: Firing) -> str:
+    return firing.model if firing.partition is None else f"{firing.model} {firing.partition}"
 
 
 def _has_memory(sighting: Sighting) -> bool:

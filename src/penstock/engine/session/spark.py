@@ -349,12 +349,21 @@ def parse_java_version(text: str) -> int | None:
     return int(release[1]) if release else None
 
 
+_STDERR = threading.Lock()  # the file descriptor 2 of the process
+
+
 @contextlib.contextmanager
 def _filtered_stderr() -> Iterator[None]:
     """A JVM that starts in this context has a stderr without its fixed warnings; all else passes.
 
-    Only the file descriptor that the child inherits is changed, and only while it starts.
+    Only the file descriptor that the child inherits is changed, and only while it starts. Threads
+    take turns: each puts back what it has found.
     """
+    with _STDERR:
+        yield from _filter_stderr()
+
+
+def _filter_stderr() -> Iterator[None]:
     try:
         saved = os.dup(2)
     except OSError:  # no stderr at all: nothing to keep quiet
