@@ -205,3 +205,11 @@ def test_something_starts_unless_something_runs(
         busy.remove(item)
         assert item.state is FiringState.QUEUED
         assert not any(WHOLE in (other.key, item.key) or other.key == item.key for other in busy)
+
+
+def test_a_firing_does_not_overtake_an_earlier_one_of_its_slice() -> None:
+    reader = Subscription("sums", reads=("days",))
+    input_, later = firing("i", "days", state=RUNNING), NOON + MINUTE
+    waits, other = firing("w", "sums"), firing("o", "sums", minute=1, fire_time=later)
+    assert chosen([input_, waits, other], Subscription("days"), reader) == []
+    assert chosen([input_, other], Subscription("days"), reader) == ["o"]

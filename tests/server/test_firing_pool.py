@@ -74,3 +74,19 @@ def test_draining_stops_what_does_not_end_in_time() -> None:
     assert time.monotonic() - began < 4
     assert [end.firing.state for end in pool.take_ends()] == [FiringState.CANCELLED]
     pool.cancel("a")  # it is gone: nothing happens
+
+
+def test_waiting_stops_nothing() -> None:
+    ends = threading.Event()
+
+    def run(one: Firing, cancelled: threading.Event) -> FiringEnd:
+        assert ends.wait(5)
+        return FiringEnd(replace(one, state=FiringState.DONE))
+
+    pool = FiringPool(1, run, lambda: None)
+    assert pool.wait(0.0)
+    pool.start(firing("a"))
+    assert not pool.wait(0.01)
+    ends.set()
+    assert pool.wait(5)
+    assert [end.firing.state for end in pool.take_ends()] == [FiringState.DONE]

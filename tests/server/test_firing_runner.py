@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.planning.recorded_plan import RecordedPlan
+from penstock.engine.state.records import ProcessId
 from penstock.engine.state.run_history import find_last_attempt
 from penstock.engine.state.store import State
 from penstock.project.project import Project
@@ -80,3 +82,20 @@ def test_a_model_that_is_gone_is_a_failed_firing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", list(EventKind))
 def test_each_kind_of_event_has_a_trigger(kind: EventKind) -> None:
     assert read_options(firing(kind=kind))["trigger"].isalpha()
+
+
+def test_a_run_that_was_silent_for_too_long_is_retried(tmp_path: Path) -> None:
+    """Its process is on another machine, so nobody knows that it has ended."""
+    shop = Shop(tmp_path)
+    shop.made("days", *days(1))
+    context = shop.project.context
+    _, plan, _ = plan_firing(context, firing())
+    elsewhere = replace(run_record(), run_id="f1", process=ProcessId("elsewhere", 7, "1"))
+    shop.state.begin_run(replace(elsewhere, state="running", plan=RecordedPlan.of(plan).to_json()))
+    _, again, run_id = plan_firing(context, firing())
+    assert run_id is None
+    assert again.retry_of == "f1"
+    assert [str(slice_) for slice_ in again.steps[0].slices] == ["2026-01-02"]
+    record = shop.state.run("f1")
+    assert record is not None
+    assert record.state == "abandoned"

@@ -16,7 +16,7 @@ from penstock.server import firing_runs
 from penstock.server.agenda_rows import FiringRecord
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.state_access import StateAccess
-from tests.server.agenda import ELSEWHERE, GONE, firing
+from tests.server.agenda import ELSEWHERE, GONE, at, firing
 
 RUNNING, QUEUED, DONE = FiringState.RUNNING, FiringState.QUEUED, FiringState.DONE
 
@@ -123,13 +123,12 @@ def test_a_firing_is_an_orphan_when_its_lease_ends(store: AgendaStore) -> None:
 
 
 def test_an_orphan_is_queued_again_once(any_store: AgendaStore) -> None:
-    put(any_store, QUEUED)
+    queued = firing(queued_at=at(0))
+    assert any_store.record([], Decision(firings=(queued,)), fence=None)
     any_store.start(["f1"], GONE)
     assert any_store.requeue("f1")
     assert not any_store.requeue("f1")
-    record = record_of(any_store)
-    assert record.firing.queued_at is not None
-    assert record == FiringRecord(replace(firing(), queued_at=record.firing.queued_at))
+    assert record_of(any_store) == FiringRecord(queued)  # at its place in the queue
     assert any_store.start(["f1"], ELSEWHERE) == ["f1"]
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from penstock.engine.state.agenda_tables import FIRING
 from penstock.engine.state.records import ProcessId
-from penstock.errors import ClaimLost
+from penstock.errors import ClaimLost, PenstockError
 from penstock.model.time.cron import Cron
 from penstock.scheduler.schedules import due_events
 from penstock.scheduler.subscription import Source, Subscription
@@ -26,6 +26,7 @@ from penstock.scheduler.values import (
     Pause,
     TriggerEvent,
 )
+from penstock.server import service
 from penstock.server.agenda_rows import LOOKED, Position
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.backfill_store import Backfill, BackfillState
@@ -64,6 +65,9 @@ class Script:
 
     def look(self) -> Sighting:
         return self.sightings.pop(0) if self.sightings else Sighting()
+
+    def forget(self) -> None:
+        """What it is told is seen once."""
 
 
 @dataclass
@@ -159,6 +163,18 @@ def test_an_accepted_message_fires_and_is_decided_once(world: World) -> None:
     world.play(2)
     assert [(one.model, one.payload) for one in world.runs] == [("mails", {"tenant": "acme"})]
     assert world.store.undecided(10) == []
+
+
+def test_messages_for_one_slice_run_in_their_order(world: World) -> None:
+    events = [
+        TriggerEvent(
+            f"message:signup/{number}", EventKind.MESSAGE, "signup", NOON, payload={"n": number}
+        )
+        for number in range(5)
+    ]
+    world.store.accept_all(events)
+    world.play(7)
+    assert [one.payload for one in world.runs] == [event.payload for event in events]
 
 
 def test_what_the_run_of_a_firing_published_is_in_its_chain(world: World) -> None:
@@ -260,3 +276,93 @@ def test_a_failed_firing_is_the_last_error(store: AgendaStore) -> None:
     world.play(2)
     assert world.service.last_error is not None
     assert world.service.last_error.startswith("sums")
+
+
+def test_what_was_seen_and_not_recorded_is_seen_again(world: World) -> None:
+    forgotten = list[bool]()
+    world.watch.forget = lambda: forgotten.append(True)  # type: ignore[method-assign] # to see it
+    with world.store.catalog.writing() as connection:
+        release(connection, "leader", world.fence)
+    other = Leadership(world.store.catalog, "there")
+    assert other.take() is not None
+    other._stop()
+    world.watch.sightings.append(Sighting((asset(7),)))
+    with pytest.raises(ClaimLost):
+        world.play()
+    assert forgotten == [True]
+
+
+def test_a_leader_that_was_overtaken_starts_nothing(world: World) -> None:
+    queued = Firing("f1", "sums", "", EventKind.ASSET, NOON, queued_at=NOON)
+    world.store.record([], Decision((queued,)), fence=world.fence)
+    with world.store.catalog.writing() as connection:
+        release(connection, "leader", world.fence)
+    other = Leadership(world.store.catalog, "there")
+    assert other.take() is not None
+    other._stop()
+    lost = threading.Event()
+    world.service.lead(world.fence, lost)  # it ends, though nobody has set the event
+    assert lost.is_set()
+    assert world.runs == []
+    record = world.store.firing("f1")
+    assert record is not None
+    assert record.firing.state is FiringState.QUEUED
+
+
+def test_the_end_of_a_firing_that_another_process_has_taken_is_not_recorded(world: World) -> None:
+    queued = Firing("f1", "sums", "", EventKind.ASSET, NOON, queued_at=NOON)
+    world.store.record([], Decision((queued,)), fence=world.fence)
+    world.service.play_round(world.fence)  # it starts
+    assert world.service.pool.wait(5)
+    elsewhere = {"host": "elsewhere", "pid": 7, "machine": "m"}
+    with world.store.catalog.writing() as connection:
+        connection.execute(update(FIRING).values(**elsewhere))
+    world.service.follow()
+    record = world.store.firing("f1")
+    assert record is not None
+    assert record.firing.state is FiringState.RUNNING
+    assert not world.service.pool.running
+
+
+def test_an_end_that_cannot_be_recorded_is_recorded_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play()
+
+    def fail(*_: object, **__: object) -> bool:
+        raise PenstockError("the database is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "finish", fail)
+        world.service.follow()
+        assert world.service.last_error == "the database is gone"
+    world.service.follow()
+    record = world.store.firing(world.runs[0].id)
+    assert record is not None
+    assert record.firing.state is FiringState.DONE
+
+
+def test_an_orphan_is_found_while_a_process_leads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.play()  # it has looked for orphans
+    queued = Firing("f1", "sums", "", EventKind.ASSET, NOON, queued_at=NOON)
+    world.store.record([], Decision((queued,)), fence=world.fence)
+    assert world.store.start(["f1"], ProcessId("elsewhere", 7, "1")) == ["f1"]
+    with world.store.catalog.writing() as connection:
+        connection.execute(update(FIRING).values(heartbeat_at="2026-01-01T00:00:00.000000+00:00"))
+    monkeypatch.setattr(service, "_LOOK", 0.0)
+    world.play(2)
+    assert [one.id for one in world.runs] == ["f1"]
+
+
+def test_the_end_of_a_pause_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_LOOK", 0.0)
+    world.store.pause(Pause("sums", NOON))
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play(3)
+    assert world.runs == []
+    world.store.resume("sums")
+    world.play()
+    assert [firing.model for firing in world.runs] == ["sums"]

@@ -85,8 +85,9 @@ class _Choice:
                 return
             if not self._is_busy(firing) and not self._order.has_to_wait(firing):
                 self.firings.append(firing)
-                self._slices[firing.model].add(firing.key)
                 number -= 1
+            # Later firings of the slice do not overtake one that waits, either.
+            self._slices[firing.model].add(firing.key)
 
     def _is_busy(self, firing: Firing) -> bool:
         slices = self._slices.get(firing.model, ())

@@ -212,19 +212,26 @@ class AgendaStore:
             lambda connection: [as_outcome(row) for row in connection.execute(query)], []
         )
 
-    def start(self, firing_ids: Sequence[str], process: ProcessId | None = None) -> list[str]:
+    def start(
+        self,
+        firing_ids: Sequence[str],
+        process: ProcessId | None = None,
+        *,
+        fence: int | None = None,
+    ) -> list[str]:
         """Claim queued firings for a process that runs them.
 
         Args:
             firing_ids: The firings.
             process: The process; this one without it.
+            fence: The fence of the leader; None if no other process decides.
 
         Returns:
             The ids of those that were queued, which run now. No other process has got them.
         """
         owner = process or this_process()
         return self._access.write(
-            lambda connection: firing_runs.start(connection, firing_ids, owner)
+            lambda connection: firing_runs.start(connection, firing_ids, owner, fence)
         )
 
     def beat(self, firing_ids: Sequence[str], process: ProcessId | None = None) -> list[str]:

@@ -94,6 +94,20 @@ class FiringPool:
         if firing_id in self._cancelled:
             self._cancelled[firing_id].set()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait until all firings have ended.
+
+        Args:
+            seconds: How long to wait at most.
+
+        Returns:
+            Whether all have ended.
+        """
+        deadline = time.monotonic() + seconds
+        for _, thread in list(self._threads.values()):
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for _, thread in self._threads.values())
+
     def drain(self, seconds: float | None) -> bool:
         """Wait until all firings have ended, and stop those that have not ended in time.
 

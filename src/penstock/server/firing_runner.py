@@ -98,6 +98,7 @@ def plan_firing(context: ProjectContext, firing: Firing) -> tuple[ProjectContext
 
     attempt = find_attempt(context, firing.id)
     if attempt is not None:
+        abandon_attempt(context, attempt)
         return (*plan_retry(context, attempt), None)
     context, request = build_request(context, (firing.model,), read_options(firing))
     return context, plan_with_reasons(context, request), firing.id
@@ -121,6 +122,25 @@ def find_attempt(context: ProjectContext, run_id: str) -> str | None:
         if attempt is not None:
             return attempt
     return None
+
+
+def abandon_attempt(context: ProjectContext, run_id: str) -> None:
+    """Record that a run of a firing goes on nowhere, if nobody has recorded its end.
+
+    The firing belongs to this process. The process of the run may be on another machine, or may
+    have been silent for so long that it lost the firing. What it makes later lacks its claim.
+
+    Args:
+        context: The project.
+        run_id: The id of the run.
+    """
+    from penstock.engine.state.store import State
+
+    for catalog in context.existing_catalogs().values():
+        state = State(catalog)
+        run = state.run(run_id)
+        if run is not None and run.state == "running":
+            state.abandon_run(run_id)
 
 
 def find_original(context: ProjectContext, run_id: str) -> str:

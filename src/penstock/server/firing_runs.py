@@ -19,22 +19,31 @@ from penstock.engine.state.run_history import batches
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.scheduler.values import Firing, FiringState
 from penstock.server.agenda_rows import as_firing, storable
+from penstock.server.leases import LEADER, check_fence
 
 _OPEN = [state.value for state in FiringState if state.is_open]
 _NOBODY = dict.fromkeys(("host", "pid", "process_started", "machine", "heartbeat_at"))
 
 
-def start(connection: Connection, firing_ids: Sequence[str], process: ProcessId) -> list[str]:
+def start(
+    connection: Connection,
+    firing_ids: Sequence[str],
+    process: ProcessId,
+    fence: int | None = None,
+) -> list[str]:
     """Claim queued firings for a process.
 
     Args:
         connection: The catalog, in a transaction that writes.
         firing_ids: The firings.
         process: The process, of this machine.
+        fence: The fence of the leader; None if no other process decides.
 
     Returns:
         The ids of those that were queued.
     """
+    if fence is not None:
+        check_fence(connection, LEADER, fence)
     moment = to_text(database_time(connection))
     values = {"state": FiringState.RUNNING.value, "started_at": moment, "heartbeat_at": moment}
     is_queued = [FIRING.c.state == FiringState.QUEUED.value]
@@ -120,8 +129,8 @@ def requeue(
     """
     if not _is_free(connection, firing_id, moment, lease_seconds):
         return False
-    queued_at = to_text(database_time(connection))
-    values = {"state": FiringState.QUEUED.value, "queued_at": queued_at, "started_at": None}
+    # It keeps its place in the queue: firings of one slice run in the order of their events.
+    values = {"state": FiringState.QUEUED.value, "started_at": None}
     return bool(_update(connection, [firing_id], [_runs()], values | _NOBODY))
 
 

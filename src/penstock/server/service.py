@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.engine.state.records import this_process
 from penstock.errors import ClaimLost, PenstockError
 from penstock.scheduler.choosing import choose_next
 from penstock.scheduler.decide import Producer, apply, decide
 from penstock.scheduler.values import Agenda, Decision, FiringState, TriggerEvent
 from penstock.server.backfill_store import BackfillState
-from penstock.uuid7 import new_uuid7
+from penstock.uuid7 import Uuid7Sequence
 
 if TYPE_CHECKING:
     from penstock.scheduler.values import Age, Firing, Outcome
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("penstock.serve")
 _MOST_EVENTS = 1_000  # that one round decides about
 _BEAT = 10.0  # seconds between two signs of life of firings that run
+_LOOK = 5.0  # seconds between two looks at what other processes have done to the agenda
 
 
 class Watch(Protocol):
@@ -43,6 +45,10 @@ class Watch(Protocol):
         Returns:
             The events, and what to remember of them.
         """
+        ...
+
+    def forget(self) -> None:
+        """See again at the next look what was not recorded."""
         ...
 
 
@@ -73,7 +79,7 @@ class ServiceSettings:
         backfill_share: The share of the slots that backfills take at most.
         drain_timeout: Seconds that running firings have to end at a stop; None for any time.
         idle_timeout: Seconds without a firing after which Spark is released; None for never.
-        is_once: Whether it ends when nothing is open any more.
+        is_once: Whether it ends when nothing is open any more but what waits for inputs or a pause.
     """
 
     poll: float = 1.0
@@ -118,10 +124,14 @@ class Service:
     listeners: Sequence[Listener] = ()
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     last_error: str | None = None
+    _new_id: Uuid7Sequence = field(default_factory=Uuid7Sequence)  # the order of the events
     _wakened: threading.Event = field(default_factory=threading.Event)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _wakes_at: datetime | None = None
     _beat_at: float = 0.0
+    _looked_at: float | None = None
+    _asked: object = None  # by people: pauses, and states of backfills
+    _unrecorded: list[FiringEnd] = field(default_factory=list)
     _busy_at: float = field(default_factory=time.monotonic)
     _is_released: bool = True
     _has_queue: bool = False
@@ -155,24 +165,46 @@ class Service:
             fence: The number of the lease, checked in the transaction of each decision.
             is_lost: Set when another process may lead.
         """
-        self._wakes_at = None
-        self.recover()
+        self._wakes_at = self._looked_at = None
         while not self._stopped.is_set() and not is_lost.is_set():
             self._wakened.clear()
             try:
                 wait = self.play_round(fence)
+                if self.settings.is_once and self._is_idle():
+                    self.stop()
             except ClaimLost as error:
                 LOG.warning("%s", error)
-                break
+                is_lost.set()
             except PenstockError as error:
-                self.last_error = str(error)
-                LOG.error("a round failed: %s", error)
                 wait = self.settings.poll
-            if self.settings.is_once and self._is_idle():
-                self.stop()
+                self._tell_error("a round failed", error)
+            if not self._stopped.is_set() and not is_lost.is_set():
+                self._wakened.wait(wait)
+
+    def follow(self) -> None:
+        """Look after the firings that run here while another process leads."""
+        try:
+            self._record_ends()
+            self._keep_alive()
+        except PenstockError as error:
+            self._tell_error("firings cannot be recorded", error)
+
+    def drain(self) -> None:
+        """Let the firings that run here end; stop those that do not end in time."""
+        if self.pool.running:
+            LOG.info("waits for %d firings to end", len(self.pool.running))
+        seconds, begin = self.settings.drain_timeout, time.monotonic()
+        while not self.pool.wait(min(1.0, _BEAT if seconds is None else seconds)):
+            self.follow()
+            if seconds is not None and time.monotonic() - begin >= seconds:
+                if not self.pool.drain(0):
+                    LOG.warning("firings were stopped; the next process carries on with them")
                 break
-            self._wakened.wait(wait)
-        self._drain()
+        self.follow()
+
+    def _tell_error(self, task: str, error: PenstockError) -> None:
+        self.last_error = str(error)
+        LOG.error("%s: %s", task, error)
 
     def recover(self) -> None:
         """Carry on with what a process that died was running."""
@@ -181,6 +213,7 @@ class Service:
                 continue
             if not self.has_begun(firing.id):
                 self.store.requeue(firing.id)
+                self._wakes_at = None  # to start it
             elif self.store.take_over(firing.id):
                 LOG.warning("%s goes on: its process has ended", _slice_of(firing))
                 self._run(firing)
@@ -198,17 +231,42 @@ class Service:
             LOG.info("the project was loaded again")
             self.reloaded()
             self._wakes_at = None
-        has_ends = self._record_ends()
+        if self._record_ends():
+            self._wakes_at = None
         self._keep_alive()
-        sightings = [watch.look() for watch in self.watches]
-        events = [event for sighting in sightings for event in sighting.events]
-        accepted = self.store.undecided(_MOST_EVENTS)
-        moment = self.clock()
-        has_news = bool(events or accepted) or any(map(_has_memory, sightings))
-        if has_news or has_ends or self._has_queue or self._is_due(moment):
-            self._decide([*events, *accepted], sightings, moment, fence)
+        self._look_at_others()
+        try:
+            sightings = [watch.look() for watch in self.watches]
+            events = [event for sighting in sightings for event in sighting.events]
+            accepted = self.store.undecided(_MOST_EVENTS)
+            moment = self.clock()
+            has_news = bool(events or accepted) or any(map(_has_memory, sightings))
+            if has_news or self._is_due(moment):
+                self._decide([*events, *accepted], sightings, moment, fence)
+        except BaseException:
+            self._forget()
+            raise
         self._release_if_idle()
         return self._wait_time(self.clock(), has_more=len(accepted) == _MOST_EVENTS)
+
+    def _forget(self) -> None:
+        """Let what was seen and not recorded be seen again."""
+        self._wakes_at = None
+        for watch in self.watches:
+            watch.forget()
+
+    def _look_at_others(self) -> None:
+        """Recover firings of processes that died, and decide again after a pause or its end."""
+        moment = time.monotonic()
+        if self._looked_at is not None and moment - self._looked_at < _LOOK:
+            return
+        self._looked_at = moment
+        self.recover()
+        backfills = {one.backfill.id: one.backfill.state for one in self.store.backfills()}
+        asked = (self.store.pauses(), backfills)
+        if self._has_queue or asked != self._asked:
+            self._wakes_at = None
+        self._asked = asked
 
     def _is_due(self, moment: datetime) -> bool:
         return self._wakes_at is None or moment >= self._wakes_at
@@ -224,13 +282,13 @@ class Service:
         chained = [self._with_chain(event) for event in events]
         subscriptions = self.project.version.subscriptions
         decision = decide(
-            subscriptions, agenda, chained, moment, new_uuid7, producers=self.producers
+            subscriptions, agenda, chained, moment, self._new_id, producers=self.producers
         )
         positions = [position for sighting in sightings for position in sighting.positions]
         if has_content(decision) or events or positions:
             every = [*chained, *decision.events]
             if not self.store.record(every, decision, positions, fence=fence):
-                self._wakes_at = None  # a firing has started or ended meanwhile: decide again
+                self._forget()  # a firing has started or ended meanwhile: decide again
                 self.wake()
                 return
             self._tell(decision)
@@ -238,7 +296,7 @@ class Service:
             if sighting.files is not None:
                 self.store.remember_files(sighting.files)
         self._wakes_at = decision.wakes_at or moment + timedelta(hours=1)
-        self._start(apply(agenda, decision))
+        self._start(apply(agenda, decision), fence)
 
     def _tell(self, decision: Decision) -> None:
         for outcome in decision.outcomes:
@@ -259,14 +317,14 @@ class Service:
         depth = firing.depth + 1
         return replace(event, fire_time=firing.fire_time, depth=depth, models=models)
 
-    def _start(self, agenda: Agenda) -> None:
+    def _start(self, agenda: Agenda, fence: int) -> None:
         subscriptions = self.project.version.subscriptions
         ready = self._without_paused(agenda)
         chosen = choose_next(ready, subscriptions, self.pool.slots, self.settings.backfill_share)
         queued = [item for item in ready.firings.values() if item.state is FiringState.QUEUED]
-        self._has_queue = False
+        self._has_queue = len(queued) > len(chosen)
         if chosen:
-            started = set(self.store.start([firing.id for firing in chosen]))
+            started = set(self.store.start([firing.id for firing in chosen], fence=fence))
             for firing in chosen:
                 if firing.id in started:
                     self._run(firing)
@@ -295,17 +353,22 @@ class Service:
         self._busy_at, self._is_released = time.monotonic(), False
 
     def _record_ends(self) -> bool:
-        firing_ends = self.pool.take_ends()
-        for end in firing_ends:
-            self._record_end(end)
-        return bool(firing_ends)
+        self._unrecorded += self.pool.take_ends()
+        count = len(self._unrecorded)
+        while self._unrecorded:  # an end that cannot be recorded is tried again
+            self._record_end(self._unrecorded[0])
+            del self._unrecorded[0]
+        return count > 0
 
     def _record_end(self, end: FiringEnd) -> None:
         firing = end.firing
         self._busy_at = time.monotonic()
         if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
             return  # it stays a running one: the next process carries on with its run
-        self.store.finish(firing.id, firing.state, firing.reason)
+        own = this_process()
+        if not self.store.finish(firing.id, firing.state, firing.reason, process=own):
+            LOG.warning("%s: another process has taken it", _slice_of(firing))
+            return
         if firing.backfill is not None:
             self._end_backfill(firing.backfill)
         if firing.state is FiringState.FAILED:
@@ -347,14 +410,7 @@ class Service:
         return max(0.0, min(self.settings.poll, (self._wakes_at - moment).total_seconds()))
 
     def _is_idle(self) -> bool:
-        return not self.pool.running and not self.store.load().firings
-
-    def _drain(self) -> None:
-        if self.pool.running:
-            LOG.info("waits for %d firings to end", len(self.pool.running))
-        if not self.pool.drain(self.settings.drain_timeout):
-            LOG.warning("firings were stopped; the next process carries on with them")
-        self._record_ends()
+        return not self.pool.running and not any(map(_will_run, self.store.load().firings.values()))
 
 
 def has_content(decision: Decision) -> bool:
@@ -374,6 +430,15 @@ def has_content(decision: Decision) -> bool:
         decision.freshness,
     )
     return any(parts)
+
+
+def _will_run(firing: Firing) -> bool:
+    """Return whether a firing runs although nothing more happens, after its debounce if it has one.
+
+    What waits for other inputs, or for the end of a pause, may wait for any time.
+    """
+    is_held = firing.missing or firing.ready_at is None
+    return firing.state is not FiringState.WAITING or not is_held
 
 
 def _slice_of(firing: Firing) -> str:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -51,11 +52,13 @@ class ServeOptions:
         has_http: Whether it answers HTTP.
         is_once: Whether it ends when nothing is open any more.
         sink: Returns the sink of the events of a firing's run.
+        clock: Returns the time by which schedules are due and tables are late.
     """
 
     has_http: bool = True
     is_once: bool = False
     sink: Callable[[Firing], EventSink] | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Server:
@@ -113,6 +116,7 @@ class Server:
             with Leadership(self._store.catalog, self.holder) as leadership:
                 while not self.service.is_stopped:
                     self._lead(leadership)
+                self.service.drain()
 
     def _lead(self, leadership: Leadership) -> None:
         fence = None
@@ -122,6 +126,7 @@ class Server:
             self.service.last_error = str(error)
             LOG.error("the lease cannot be taken: %s", error)
         if fence is None:
+            self.service.follow()
             self.service.wait(_TAKE)
             return
         LOG.info("this process leads (fence %d)", fence)
@@ -140,14 +145,12 @@ class Server:
             return run_firing(project.version.context, firing, cancelled, sink_of(firing))
 
         pool = FiringPool(serve.slots, run, self.wake)
+        files = FileWatches(project, self._store, serve.file_poll)
         return Service(
             project=project,
             store=self._store,
             pool=pool,
-            watches=(
-                LakeWatches(project, self._store),
-                FileWatches(project, self._store, serve.file_poll),
-            ),
+            watches=(LakeWatches(project, self._store), files),
             producers=(due_events, late_events),
             settings=ServiceSettings(
                 poll=serve.poll,
@@ -161,7 +164,8 @@ class Server:
             original_of=lambda run_id: find_original(project.version.context, run_id),
             release=release,
             reloaded=self._replace_settings,
-            listeners=(self,),
+            listeners=(self, files),
+            clock=self._options.clock,
         )
 
     def decided(self, outcomes: Sequence[Outcome]) -> None:

@@ -47,6 +47,18 @@ def test_appends_keep_rows_that_their_input_has_not_any_more(tmp_path: Path) -> 
     assert sequences.wrong(None, tmp_path / "s", 8013) is None
 
 
+def test_the_first_slice_of_an_input_without_a_start_is_made_for_its_reader(tmp_path: Path) -> None:
+    """The reader's first day begins in another zone, within the day before those of the range."""
+    duck.required()
+    assert sequences.wrong(None, tmp_path / "s", 930297) is None
+
+
+def test_a_slice_that_is_made_again_after_a_rollback(tmp_path: Path) -> None:
+    """It is not changed outside, though others changed the rows of its earlier run."""
+    duck.required()
+    assert sequences.wrong(None, tmp_path / "s", 930558) is None
+
+
 @pytest.mark.parametrize("seed", BY_SPARK)
 def test_sequences_come_out_as_by_the_reference(
     tmp_path: Path, spark: SparkSession, seed: int

@@ -126,7 +126,8 @@ def lacked(
 
 def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequence[Slice]:
     """Return slices that lack all that any of them does: where they need everything up to some
-    moment, the last of them, and those that are not over.
+    moment, the last of them, and those that are not over. An input that does not say where it
+    starts is needed from the first of them on.
     """
     if edge.selection or any(window.first is not None for window in edge.need.windows):
         return slices
@@ -134,8 +135,10 @@ def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequen
     spans = [(span, each) for each in slices if (span := span_of_slice(each)) is not None]
     if len(spans) < 2:
         return slices
-    last = max(spans, key=lambda pair: pair[0].end)
-    return [each for span, each in spans if span.end > now or each == last[1]]
+    latest = max(spans, key=lambda pair: pair[0].end)
+    earliest = min(spans, key=lambda pair: pair[0].start)
+    ends = (earliest[1], latest[1])
+    return [each for span, each in spans if span.end > now or each in ends]
 
 
 def _made_by(planned: Collection[Slice]) -> Callable[[Slice], bool]:

@@ -82,6 +82,12 @@ class State:
             finish_run(connection, run_id, state, now(), exit_code)
             release(connection, run_id)
 
+    def abandon_run(self, run_id: str) -> None:
+        """Record that a run goes on nowhere. Its claims end: it publishes nothing more."""
+        with self._catalog.writing() as connection:
+            abandon_run(connection, run_id, now())
+            release(connection, run_id)
+
     def begin_step(self, *steps: StepRecord) -> None:
         with self._catalog.writing() as connection:
             for step in steps:
@@ -246,13 +252,18 @@ def abandon_dead_runs(
         row.run_id for row in rows if is_gone(ProcessId(row.host, row.pid, row.process_started))
     ]
     for run_id in dead:
-        finish_run(connection, run_id, "abandoned", at)
-        connection.execute(
-            update(STEP)
-            .where(STEP.c.run_id == run_id, STEP.c.state == "running")
-            .values(state="abandoned", finished_at=to_text(at))
-        )
+        abandon_run(connection, run_id, at)
     return dead
+
+
+def abandon_run(connection: Connection, run_id: str, at: datetime) -> None:
+    """Mark a run, and its steps that have not ended, as abandoned."""
+    finish_run(connection, run_id, "abandoned", at)
+    connection.execute(
+        update(STEP)
+        .where(STEP.c.run_id == run_id, STEP.c.state == "running")
+        .values(state="abandoned", finished_at=to_text(at))
+    )
 
 
 def start_step(connection: Connection, step: StepRecord) -> None:
