@@ -130,7 +130,7 @@ class Service:
     _wakes_at: datetime | None = None
     _beat_at: float = 0.0
     _looked_at: float | None = None
-    _asked: object = None  # by people: pauses, and states of backfills
+    _holds: object = None  # by people: pauses, and states of backfills
     _unrecorded: list[FiringEnd] = field(default_factory=list)
     _busy_at: float = field(default_factory=time.monotonic)
     _is_released: bool = True
@@ -235,6 +235,7 @@ class Service:
             self._wakes_at = None
         self._keep_alive()
         self._look_at_others()
+        is_recorded = False
         try:
             sightings = [watch.look() for watch in self.watches]
             events = [event for sighting in sightings for event in sighting.events]
@@ -243,9 +244,10 @@ class Service:
             has_news = bool(events or accepted) or any(map(_has_memory, sightings))
             if has_news or self._is_due(moment):
                 self._decide([*events, *accepted], sightings, moment, fence)
-        except BaseException:
-            self._forget()
-            raise
+            is_recorded = True
+        finally:
+            if not is_recorded:
+                self._forget()
         self._release_if_idle()
         return self._wait_time(self.clock(), has_more=len(accepted) == _MOST_EVENTS)
 
@@ -262,11 +264,11 @@ class Service:
             return
         self._looked_at = moment
         self.recover()
-        backfills = {one.backfill.id: one.backfill.state for one in self.store.backfills()}
-        asked = (self.store.pauses(), backfills)
-        if self._has_queue or asked != self._asked:
+        backfills = {item.backfill.id: item.backfill.state for item in self.store.backfills()}
+        holds = (self.store.pauses(), backfills)
+        if self._has_queue or holds != self._holds:
             self._wakes_at = None
-        self._asked = asked
+        self._holds = holds
 
     def _is_due(self, moment: datetime) -> bool:
         return self._wakes_at is None or moment >= self._wakes_at
@@ -365,8 +367,8 @@ class Service:
         self._busy_at = time.monotonic()
         if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
             return  # it stays a running one: the next process carries on with its run
-        own = this_process()
-        if not self.store.finish(firing.id, firing.state, firing.reason, process=own):
+        process = this_process()
+        if not self.store.finish(firing.id, firing.state, firing.reason, process=process):
             LOG.warning("%s: another process has taken it", _slice_of(firing))
             return
         if firing.backfill is not None:
