@@ -157,7 +157,7 @@ def play(month: Month, days: int) -> None:
     with Project.load(month.root, spark=month.spark) as project:
         for name in ("airports", "airlines"):
             assert project.run(name).state == "done"
-    month.serve(datetime(2013, 1, 1, 4))  # it begins to look from here
+    month.serve(datetime(2013, 1, 1, 4, tzinfo=NEW_YORK))  # it begins to look from here
     owed: dict[date, list[tuple[date, dict[str, Any]]]] = {}
     for number in range(days):
         day = FIRST + timedelta(days=number)
