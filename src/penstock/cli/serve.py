@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import common_options, load_project, read_time
+from penstock.cli.options import common_options, load_project, read_time, warm_option
 from penstock.cli.output import clock, print_json, print_table, say
 from penstock.errors import ArgumentError
 from penstock.rendering.text import count
@@ -58,6 +58,7 @@ Examples:
     show_default=True,
     help="How lines of the log are written.",
 )
+@warm_option
 @common_options
 def command(
     *,
@@ -75,6 +76,8 @@ def command(
     arrives, and when it is older than its `freshness`. SIGTERM and Ctrl-C let runs end; those that
     take longer than drain_timeout of [serve] are stopped, and the next process carries on with
     them. Several processes may serve one project: one of them decides.
+
+    With --warm, Spark is that of a warm session, which `penstock run` at a terminal joins.
 
     With --simulate, nothing runs: the times at which models would run are printed.
     """
