@@ -172,7 +172,9 @@ def test_orders_on_a_schedule_pass_their_day_on_across_midnight(make: Any) -> No
 
 
 def test_a_chain_that_failed_keeps_its_day_in_a_retry_the_day_after(make: Any) -> None:
-    failing = ORDERS_DAILY.replace("-- partitioned", "-- data_test not_null amount\n    -- partitioned")
+    failing = ORDERS_DAILY.replace(
+        "-- partitioned", "-- data_test not_null amount\n    -- partitioned"
+    )
     shop = make(
         {**ORDERS_SCRIPTS, "models/orders_daily": failing},
         ORDERS,

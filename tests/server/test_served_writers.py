@@ -106,9 +106,7 @@ def test_a_view_of_another_writer_is_a_source(make: Any) -> None:
 
 
 @pytest.mark.spark
-def test_delta_rs_writes_a_root(
-    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delta_rs_writes_a_root(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_LOOK", -1.0)
     sums = SUMS.replace("ducklake://main/numbers", "delta://sales/main/numbers")
     scripts = {"models/sums": sums.replace("FROM numbers", "FROM sales.main.numbers")}

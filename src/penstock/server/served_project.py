@@ -31,7 +31,7 @@ _LOOK = 2.0  # seconds between two looks at the files of a project
 _LEFT_OUT = frozenset({".git", ".penstock", "__pycache__", ".venv", "node_modules"})
 _SUFFIXES = frozenset({".sql", ".py", ".yaml", ".yml", ".toml", ".csv"})
 
-Subscribe = Callable[[ProjectContext], "dict[str, Subscription]"]
+Subscribe = Callable[[ProjectContext], "Mapping[str, Subscription]"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Version:
     """
 
     context: ProjectContext
-    subscriptions: dict[str, Subscription]
+    subscriptions: Mapping[str, Subscription]
     digest: str
 
     @cached_property
