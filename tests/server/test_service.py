@@ -15,6 +15,7 @@ from penstock.engine.state.agenda_tables import FIRING
 from penstock.engine.state.records import ProcessId
 from penstock.errors import ClaimLost, PenstockError
 from penstock.model.time.cron import Cron
+from penstock.model.time.partition import PartitionSpec
 from penstock.scheduler.schedules import due_events
 from penstock.scheduler.subscription import Source, Subscription
 from penstock.scheduler.values import (
@@ -366,3 +367,26 @@ def test_the_end_of_a_pause_is_seen(world: World, monkeypatch: pytest.MonkeyPatc
     world.store.resume("sums")
     world.play()
     assert [firing.model for firing in world.runs] == ["sums"]
+
+
+def test_a_join_that_waits_for_an_input_does_not_keep_it_from_ending(store: AgendaStore) -> None:
+    sources = (Source(ORDERS, is_partitioned=True), Source("main.main.payments", True))
+    joined = Subscription("sums", partition=PartitionSpec("daily"), sources=sources, joins=True)
+    world = build_world(store, {"sums": joined}, settings=ServiceSettings(is_once=True, poll=0.01))
+    world.watch.sightings.append(Sighting((asset(7, "2026-01-01"),)))
+    world.service.lead(world.fence, threading.Event())
+    assert world.service.is_stopped
+    (firing,) = store.load().firings.values()
+    assert (firing.state, firing.missing) == (FiringState.WAITING, ("main.main.payments",))
+
+
+def test_it_ends_after_the_debounce_that_is_open(store: AgendaStore) -> None:
+    quiet = Subscription("mails", messages=("signup",), debounce=timedelta(seconds=60))
+    world = build_world(store, {"mails": quiet}, settings=ServiceSettings(is_once=True, poll=0.01))
+    event = TriggerEvent("message:signup/1", EventKind.MESSAGE, "signup", NOON, payload={"a": 1})
+    assert store.accept(event)
+    world.service.clock = lambda: (
+        world.time.append(world.time[-1] + timedelta(seconds=20)) or (world.time[-1])
+    )
+    world.service.lead(world.fence, threading.Event())
+    assert [firing.model for firing in world.runs] == ["mails"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
 from penstock.scheduler.freshness import late_events
+from penstock.scheduler.matching import Index
 from penstock.scheduler.schedules import due_events
 from penstock.scheduler.subscription import subscriptions_of
 from penstock.server.ages import AgeReader, read_ages
@@ -260,8 +261,8 @@ class Server:
         return read_http_settings(version.context.models, version.subscriptions, self._serve)
 
 
-def _subscribe(serve: ServeSettings, context: ProjectContext) -> dict[str, Subscription]:
-    return subscriptions_of(context.models, serve)
+def _subscribe(serve: ServeSettings, context: ProjectContext) -> Mapping[str, Subscription]:
+    return Index.of(subscriptions_of(context.models, serve))
 
 
 def _log_event(event: object) -> None:

@@ -1,0 +1,30 @@
+"""Two days of the flights example, served; `flights_month` plays a month."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.server.flights_month import run, text_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_days_after_those_of_the_example_have_their_dates() -> None:
+    header, row, *_ = text_of(date(2013, 1, 16)).splitlines()
+    fields = dict(zip(header.split(","), row.split(","), strict=True))
+    assert (fields["month"], fields["day"], fields["flight"]) == ("1", "16", "707")
+    assert fields["time_hour"] == "2013-01-17T04:00:00Z"
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_two_days_with_a_late_file(spark: SparkSession, tmp_path: Path) -> None:
+    month, different = run(tmp_path, spark, days=2)
+    assert different == []
+    assert month.failures == ["raw/flights 2013-01-02: raw/flights failed"]
+    assert month.restarts > 3
