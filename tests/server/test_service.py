@@ -385,8 +385,11 @@ def test_it_ends_after_the_debounce_that_is_open(store: AgendaStore) -> None:
     world = build_world(store, {"mails": quiet}, settings=ServiceSettings(is_once=True, poll=0.01))
     event = TriggerEvent("message:signup/1", EventKind.MESSAGE, "signup", NOON, payload={"a": 1})
     assert store.accept(event)
-    world.service.clock = lambda: (
-        world.time.append(world.time[-1] + timedelta(seconds=20)) or (world.time[-1])
-    )
+
+    def read_clock() -> datetime:
+        world.time.append(world.time[-1] + timedelta(seconds=20))
+        return world.time[-1]
+
+    world.service.clock = read_clock
     world.service.lead(world.fence, threading.Event())
     assert [firing.model for firing in world.runs] == ["mails"]
