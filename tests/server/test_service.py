@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -385,11 +386,7 @@ def test_it_ends_after_the_debounce_that_is_open(store: AgendaStore) -> None:
     world = build_world(store, {"mails": quiet}, settings=ServiceSettings(is_once=True, poll=0.01))
     event = TriggerEvent("message:signup/1", EventKind.MESSAGE, "signup", NOON, payload={"a": 1})
     assert store.accept(event)
-
-    def read_clock() -> datetime:
-        world.time.append(world.time[-1] + timedelta(seconds=20))
-        return world.time[-1]
-
-    world.service.clock = read_clock
+    moments = count(1)
+    world.service.clock = lambda: NOON + next(moments) * timedelta(seconds=20)
     world.service.lead(world.fence, threading.Event())
     assert [firing.model for firing in world.runs] == ["mails"]

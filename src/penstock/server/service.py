@@ -350,7 +350,7 @@ class Service:
         return replace(agenda, firings=firings)
 
     def _run(self, firing: Firing) -> None:
-        LOG.info("starts %s (%s)", _slice_of(firing), firing.kind.value)
+        LOG.info("starts %s (%s)", _slice_of(firing), firing.kind.value, extra=_fields_of(firing))
         self.pool.start(replace(firing, state=FiringState.RUNNING))
         self._busy_at, self._is_released = time.monotonic(), False
 
@@ -376,7 +376,10 @@ class Service:
         if firing.state is FiringState.FAILED:
             self.last_error = f"{firing.model}: {firing.reason}"
         reason = f" ({firing.reason})" if firing.reason else ""
-        LOG.info("ended %s: %s%s", _slice_of(firing), firing.state.value, reason)
+        state, fields = firing.state.value, _fields_of(firing)
+        LOG.info(
+            "ended %s: %s%s", _slice_of(firing), state, reason, extra={**fields, "state": state}
+        )
         for listener in self.listeners:
             listener.ended(end)
 
@@ -449,3 +452,8 @@ def _slice_of(firing: Firing) -> str:
 
 def _has_memory(sighting: Sighting) -> bool:
     return bool(sighting.positions) or sighting.files is not None
+
+
+def _fields_of(firing: Firing) -> dict[str, str | None]:
+    """Return the fields that a line of the log has as JSON."""
+    return {"model": firing.model, "partition": firing.partition, "firing": firing.id}
