@@ -303,7 +303,9 @@ class Service:
     def _tell(self, decision: Decision) -> None:
         for outcome in decision.outcomes:
             reason = f" ({outcome.reason})" if outcome.reason else ""
-            LOG.info("%s: %s %s%s", outcome.event, outcome.kind.value, outcome.model, reason)
+            fields = {"event": outcome.event, "model": outcome.model, "firing": outcome.firing}
+            kind = outcome.kind.value
+            LOG.info("%s: %s %s%s", outcome.event, kind, outcome.model, reason, extra=fields)
         for listener in self.listeners:
             listener.decided(decision.outcomes)
 
