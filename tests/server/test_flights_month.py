@@ -1,4 +1,7 @@
-"""Two days of the flights example, served; `flights_month` plays a month."""
+"""Two days of the flights example, served; `flights_month` plays a month.
+
+Tests ``server/watching.py`` and ``server/opening.py`` too.
+"""
 
 from __future__ import annotations
 

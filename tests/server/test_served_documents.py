@@ -426,3 +426,36 @@ def test_a_late_table_is_built_again_and_cascades(make: Any) -> None:
     assert brief(fired) == [("fresh", ""), ("reader", "")]
     assert fired[0].kind is EventKind.FRESHNESS
     assert rows(shop.project, "SELECT n FROM reader") == [(1,)]
+
+
+WAITING = {
+    "models/days": """
+        -- pipeline
+        -- on ducklake://main/events
+        -- partitioned daily
+        -- materialize ducklake://main/days
+        -- data_test not_null n
+        SELECT n FROM events WHERE _wm_partition = '{partition}'
+        """,
+    "models/total": """
+        -- pipeline
+        -- on ducklake://main/days
+        -- materialize ducklake://main/total
+        SELECT sum(n) AS n FROM days
+        """,
+}
+
+
+def test_a_reader_that_waited_runs_when_its_input_ends_with_equal_rows(make: Any) -> None:
+    shop = make(WAITING)
+    columns = "CREATE TABLE events (n INT, _wm_partition VARCHAR)"
+    shop.by_duckdb(columns, "ALTER TABLE events SET PARTITIONED BY (_wm_partition)")
+    shop.by_duckdb("INSERT INTO events VALUES (1, '2026-01-01'), (2, '2026-01-02')")
+    shop.serve()
+    shop.by_duckdb("INSERT INTO events VALUES (NULL, '2026-01-01'), (4, '2026-01-02')")
+    (waited,) = [firing for firing in shop.serve() if firing.model == "total"]
+    assert waited.reason == "days 2026-01-01 failed"
+    shop.by_duckdb("DELETE FROM events WHERE n IS NULL")
+    assert brief(shop.serve()) == [("days", "2026-01-01"), ("total", "")]
+    assert rows(shop.project, "SELECT n FROM total") == [(7,)]
+    assert shop.serve() == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -18,7 +18,7 @@ from penstock.engine.state.records import this_process
 from penstock.errors import ClaimLost, PenstockError
 from penstock.scheduler.choosing import choose_next
 from penstock.scheduler.decide import Producer, apply, decide
-from penstock.scheduler.values import Agenda, Decision, FiringState, TriggerEvent
+from penstock.scheduler.values import Agenda, Decision, EventKind, FiringState, TriggerEvent
 from penstock.server.backfill_store import BackfillState
 from penstock.uuid7 import Uuid7Sequence
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("penstock.serve")
 _MOST_EVENTS = 1_000  # that one round decides about
+_MOST_WAITING = 200  # of the newest firings of a model, which may have waited for an input
+_CHANGES = frozenset({EventKind.ASSET, EventKind.FRESHNESS})  # kinds of firings for changed inputs
 _BEAT = 10.0  # seconds between two signs of life of firings that run
 _LOOK = 5.0  # seconds between two looks at what other processes have done to the agenda
 
@@ -375,6 +377,8 @@ class Service:
             return
         if firing.backfill is not None:
             self._end_backfill(firing.backfill)
+        if firing.state is FiringState.DONE and firing.reason is None:
+            self.store.accept_all(list(self._remind_readers(firing)))
         if firing.state is FiringState.FAILED:
             self.last_error = f"{firing.model}: {firing.reason}"
         reason = f" ({firing.reason})" if firing.reason else ""
@@ -384,6 +388,21 @@ class Service:
         )
         for listener in self.listeners:
             listener.ended(end)
+
+    def _remind_readers(self, ended: Firing) -> Iterator[TriggerEvent]:
+        """Yield events for firings that only waited for a model, which has ended well.
+
+        If its rows are as before, no change of its table tells the readers that the wait is over.
+        """
+        for reader, subscription in self.project.version.subscriptions.items():
+            if ended.model not in subscription.reads:
+                continue
+            newest: dict[str, Firing] = {}
+            for record in self.store.recent(_MOST_WAITING, reader):
+                newest.setdefault(record.firing.key, record.firing)
+            for firing in newest.values():
+                if firing.kind in _CHANGES and _only_waited(firing):
+                    yield _remind(firing, ended, self.clock())
 
     def _end_backfill(self, backfill_id: str) -> None:
         """End a backfill whose firings have all ended."""
@@ -437,6 +456,23 @@ def has_content(decision: Decision) -> bool:
         decision.freshness,
     )
     return any(parts)
+
+
+def _only_waited(firing: Firing) -> bool:
+    return firing.state is FiringState.DONE and firing.reason is not None
+
+
+def _remind(firing: Firing, ended: Firing, moment: datetime) -> TriggerEvent:
+    return TriggerEvent(
+        f"freshness:{firing.model}/{firing.key}@{ended.id}",
+        EventKind.FRESHNESS,
+        firing.model,
+        moment,
+        partition=firing.partition,
+        fire_time=firing.fire_time,
+        depth=firing.depth,
+        models=firing.models,
+    )
 
 
 def _will_run(firing: Firing) -> bool:
