@@ -58,3 +58,21 @@ def open_agenda(context: ProjectContext) -> AgendaStore:
         metadata_schema=settings.metadata_schema,
     )
     return AgendaStore(catalog)
+
+
+def find_agenda(context: ProjectContext) -> AgendaStore | None:
+    """Return the agenda of a project to read it. Creates neither a lake nor tables.
+
+    Args:
+        context: The project.
+
+    Returns:
+        The agenda; None where no lake can have one, or nothing has created the lake.
+    """
+    from penstock.server.agenda_store import AgendaStore
+
+    try:
+        catalog = context.catalog(find_home(context))
+    except ArgumentError:
+        return None
+    return None if catalog is None else AgendaStore(catalog)
