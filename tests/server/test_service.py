@@ -390,3 +390,53 @@ def test_it_ends_after_the_debounce_that_is_open(store: AgendaStore) -> None:
     world.service.clock = lambda: NOON + next(moments) * timedelta(seconds=20)
     world.service.lead(world.fence, threading.Event())
     assert [firing.model for firing in world.runs] == ["mails"]
+
+
+def test_a_running_slice_of_a_cancelled_backfill_stops(store: AgendaStore) -> None:
+    world = build_world(store, SUBSCRIPTIONS)
+    begun = threading.Event()
+
+    def run(firing: Firing, cancelled: threading.Event) -> FiringEnd:
+        begun.set()
+        is_cancelled = cancelled.wait(20)
+        state = FiringState.CANCELLED if is_cancelled else FiringState.DONE
+        return FiringEnd(replace(firing, state=state, reason="the server was stopped"))
+
+    world.service.pool = FiringPool(2, run, lambda: None)
+    store.add_backfill(Backfill("b1", "sums", "a", "a", NOON))
+    store.accept(TriggerEvent("backfill:b1/a", EventKind.BACKFILL, "sums", NOON, backfill="b1"))
+    world.service.play_round(world.fence)
+    assert begun.wait(5)
+    (firing,) = world.service.pool.running.values()
+    assert store.set_backfill_state("b1", BackfillState.CANCELLED)
+    world.service.play_round(world.fence)
+    assert world.service.pool.drain(5)
+    world.service.play_round(world.fence)
+    record = store.firing(firing.id)
+    assert record is not None
+    assert record.firing.state is FiringState.CANCELLED
+    assert record.firing.reason == "its backfill was cancelled"
+    assert store.backfills()[0].backfill.state is BackfillState.CANCELLED
+
+
+def test_a_round_asks_for_cancelled_backfills_only_while_one_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> frozenset[str]:
+        raise AssertionError("nothing of a backfill runs")
+
+    monkeypatch.setattr(world.store, "cancelled_backfills", fail)
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play(2)
+    assert [firing.model for firing in world.runs] == ["sums"]
+
+
+def test_a_chore_that_fails_stops_no_round(store: AgendaStore) -> None:
+    moments: list[datetime] = []
+
+    def fail(_: datetime) -> None:
+        raise PenstockError("nobody answers")
+
+    world = build_world(store, SUBSCRIPTIONS, chores=(fail, moments.append))
+    world.play(2)
+    assert moments == [NOON, NOON]

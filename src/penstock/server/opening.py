@@ -48,3 +48,18 @@ def open_agenda(context: ProjectContext) -> AgendaStore:
         metadata_schema=settings.metadata_schema,
     )
     return AgendaStore(catalog)
+
+
+def find_agenda(context: ProjectContext) -> AgendaStore | None:
+    """Return the agenda of a project to read it. Creates neither a lake nor tables.
+
+    Args:
+        context: The project.
+
+    Returns:
+        The agenda; None where nothing has created the lake.
+    """
+    from penstock.server.agenda_store import AgendaStore
+
+    catalog = context.catalog(find_home(context))
+    return None if catalog is None else AgendaStore(catalog)

@@ -35,7 +35,7 @@ _MOST_EVENTS = 1_000  # that one round decides about
 _MOST_WAITING = 200  # of the newest firings of a model, which may have waited for an input
 _CHANGES = frozenset({EventKind.ASSET, EventKind.FRESHNESS})  # kinds of firings for changed inputs
 _BEAT = 10.0  # seconds between two signs of life of firings that run
-_LOOK = 5.0  # seconds between two looks at what other processes have done to the agenda
+_LOOK = 2.0  # seconds between two looks at what others have done to the agenda
 
 
 class Watch(Protocol):
@@ -69,6 +69,17 @@ class Listener(Protocol):
 
         Args:
             end: The end.
+        """
+
+
+class Chore(Protocol):
+    """Does something from time to time, apart from decisions."""
+
+    def __call__(self, moment: datetime, /) -> None:
+        """Do it, if it is time.
+
+        Args:
+            moment: The time.
         """
 
 
@@ -108,6 +119,7 @@ class Service:
         release: Releases Spark after the idle time.
         reloaded: Is called when the project was loaded again.
         listeners: Receive what the service does.
+        chores: Are done at the end of each round.
         clock: Returns the time.
         last_error: The last error, for /health.
     """
@@ -124,6 +136,7 @@ class Service:
     release: Callable[[], None] = lambda: None
     reloaded: Callable[[], None] = lambda: None
     listeners: Sequence[Listener] = ()
+    chores: Sequence[Chore] = ()
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     last_error: str | None = None
     _new_id: Uuid7Sequence = field(default_factory=Uuid7Sequence)  # the order of the events
@@ -250,6 +263,7 @@ class Service:
         finally:
             if not is_recorded:
                 self._forget()
+        self._do_chores(moment)
         self._release_if_idle()
         return self._wait_time(self.clock(), has_more=len(accepted) == _MOST_EVENTS)
 
@@ -271,6 +285,13 @@ class Service:
         if self._has_queue or holds != self._holds:
             self._wakes_at = None
         self._holds = holds
+
+    def _do_chores(self, moment: datetime) -> None:
+        for chore in self.chores:
+            try:
+                chore(moment)
+            except PenstockError as error:  # decisions go on without it
+                LOG.error("%s", error)
 
     def _is_due(self, moment: datetime) -> bool:
         return self._wakes_at is None or moment >= self._wakes_at
@@ -371,6 +392,8 @@ class Service:
         self._busy_at = time.monotonic()
         if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
             return  # it stays a running one: the next process carries on with its run
+        if firing.state is FiringState.CANCELLED and firing.backfill is not None:
+            firing = replace(firing, reason="its backfill was cancelled")
         process = this_process()
         if not self.store.finish(firing.id, firing.state, firing.reason, process=process):
             LOG.warning("%s: another process has taken it", _slice_of(firing))
@@ -412,7 +435,19 @@ class Service:
         if progress is not None and not any(state.is_open for state in progress.firings):
             self.store.set_backfill_state(backfill_id, BackfillState.DONE)
 
+    def _stop_cancelled(self) -> None:
+        """Stop the firings of backfills that a person has cancelled."""
+        running = [firing for firing in self.pool.running.values() if firing.backfill is not None]
+        if not running:
+            return
+        ids = {firing.backfill for firing in running if firing.backfill is not None}
+        cancelled = self.store.cancelled_backfills(ids)
+        for firing in running:
+            if firing.backfill in cancelled:
+                self.pool.cancel(firing.id)
+
     def _keep_alive(self) -> None:
+        self._stop_cancelled()
         if self.pool.running and time.monotonic() - self._beat_at > _BEAT:
             alive = set(self.store.beat(list(self.pool.running)))
             for firing_id in self.pool.running.keys() - alive:  # somebody has cancelled it
@@ -431,9 +466,10 @@ class Service:
     def _wait_time(self, moment: datetime, *, has_more: bool) -> float:
         if has_more:
             return 0.0
+        longest = min(self.settings.poll, _LOOK) if self.pool.running else self.settings.poll
         if self._wakes_at is None:
-            return self.settings.poll
-        return max(0.0, min(self.settings.poll, (self._wakes_at - moment).total_seconds()))
+            return longest
+        return max(0.0, min(longest, (self._wakes_at - moment).total_seconds()))
 
     def _is_idle(self) -> bool:
         return not self.pool.running and not any(map(_will_run, self.store.load().firings.values()))

@@ -20,6 +20,7 @@ from penstock.server.firing_pool import FiringPool
 from penstock.server.firing_runner import find_attempt, find_original, run_firing
 from penstock.server.leases import Leadership
 from penstock.server.opening import open_agenda
+from penstock.server.retention import AgendaPruner
 from penstock.server.served_project import ServedProject
 from penstock.server.service import Service, ServiceSettings
 from penstock.server.watching import FileWatches, LakeWatches, MessagePump, open_pumps
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.server.http_server import HttpServer
     from penstock.server.http_values import HttpSettings
     from penstock.server.metrics import Metrics
+    from penstock.settings.retention import Keep
     from penstock.settings.serve_settings import ServeSettings
 
 LOG = logging.getLogger("penstock.serve")
@@ -167,7 +169,11 @@ class Server:
             reloaded=self._replace_settings,
             listeners=(self, files),
             clock=self._options.clock,
+            chores=(AgendaPruner(self._store, self._read_keep),),
         )
+
+    def _read_keep(self) -> Keep:
+        return self._project.version.context.settings.retention.records
 
     def decided(self, outcomes: Sequence[Outcome]) -> None:
         """Count the outcomes of a round.
