@@ -58,7 +58,7 @@ def test_it_prunes_once_an_hour(store: AgendaStore) -> None:
 
 
 def test_a_person_prunes_what_the_settings_do_not_keep(tmp_path: Path) -> None:
-    root = write_project(tmp_path / "p", SCRIPT, f'{CONFIG}\n[run]\nkeep = "1d"\n')
+    root = write_project(tmp_path / "p", SCRIPT, f'{CONFIG}keep = "1d"\n')
     later = datetime.now(UTC) + timedelta(days=2)
     with Project.load(root) as project:
         assert find_agenda(project.context) is None
