@@ -84,7 +84,7 @@ class _Session:
         """Nobody reads it."""
 
 
-def _do_nothing(self: Connections) -> None:  # noqa: ARG001 - as of a method
+def _do_nothing(self: Connections) -> None:
     """Take Spark to be there."""
 
 
