@@ -8,6 +8,7 @@ the content of a file of the project.
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import shlex
@@ -24,6 +25,7 @@ from click.testing import CliRunner
 from sqlglot import ErrorLevel
 
 from penstock.cli.main import COMMANDS, main
+from penstock.settings.config import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -177,6 +179,38 @@ def test_examples_for_schedulers_ask_for_what_there_is(page: str) -> None:
         command = main.get_command(Context(main), name)
         assert command is not None
         command.make_context(name, rest)
+
+
+def test_the_unit_of_serve_starts_and_stops_it_as_the_page_says(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "serve.md").read_text()
+    (unit,) = re.findall(r"```ini\n(.*?)```", text, re.S)
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(unit)
+    service = parser["Service"]
+    assert (service["KillMode"], service["Restart"]) == ("mixed", "on-failure")
+    penstock(f"penstock init {tmp_path / 'shop'}")
+    drain = load_settings(tmp_path / "shop").serve.drain_timeout
+    assert drain is not None
+    assert int(service["TimeoutStopSec"]) > drain
+    program, name, *rest = shlex.split(service["ExecStart"])
+    command = main.get_command(Context(main), name)
+    assert program.endswith("/penstock")
+    assert command is not None
+    command.make_context(name, rest)
+
+
+def test_containers_that_serve_ask_for_what_there_is() -> None:
+    text = (ROOT / "docs" / "serve.md").read_text()
+    lines = [shlex.split(line) for line in text.splitlines() if line.startswith("podman run")]
+    assert len(lines) == 2
+    for words in lines:
+        name, *rest = words[words.index("shop") + 1 :]
+        command = main.get_command(Context(main), name)
+        assert command is not None
+        context = command.make_context(name, rest)
+        if name == "serve":
+            assert context.params["host"] == "0.0.0.0"
+            assert int(words[words.index("--stop-timeout") + 1]) > 60
 
 
 def test_workflows_are_yaml_and_code_is_python() -> None:

@@ -30,8 +30,14 @@ from penstock.errors import QueryFailed
 from penstock.events import SCHEMA_VERSION, Event, Notice
 from penstock.project.project import Project
 from penstock.rendering.wire import plain, to_json, versioned
+from penstock.scheduler.simulation import PlayedRow
+from penstock.scheduler.values import Pause
+from penstock.server.backfill_store import Backfill
+from penstock.server.opening import open_agenda
+from penstock.server.tokens import TokenStore
 from tests.engine.state.builders import publication, run_record, step_record
 from tests.engine.toy import write_project
+from tests.server import agenda
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 SCRIPTS = {
@@ -86,6 +92,20 @@ def make_shop(directory: Path) -> Path:
     return root
 
 
+def fill_agenda(root: Path) -> None:
+    """What `penstock serve` and people have recorded: of each kind one."""
+    with Project.load(root) as project:
+        store = open_agenda(project.context)
+        store.pause(Pause("orders", MADE, MADE, "repairs", "ann"))
+        store.add_backfill(Backfill("b1", "days", "2026-11-01", "2026-11-02", MADE, user="ann"))
+        sent = agenda.event("message:signup/k1", payload={"tenant": "acme"})
+        made = agenda.decide(sent, agenda.firing("f1", backfill="b1"))
+        waits = agenda.firing("f2", key="acme", backfill="b1")
+        assert store.record([sent], replace(made, firings=(*made.firings, waits)), fence=None)
+        assert store.start(["f1"])
+        TokenStore(store.catalog).create("signup", "ann")
+
+
 def blocks(page: str) -> list[tuple[str, str]]:
     """The command above a document of JSON, or the section that it stands in; and the document."""
     found: list[tuple[str, str]] = []
@@ -125,7 +145,9 @@ def fits(shown: Any, real: Any) -> bool:
 def test_each_command_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(make_shop(tmp_path))
+    root = make_shop(tmp_path)
+    fill_agenda(root)
+    monkeypatch.chdir(root)
     commands = [(line, text) for line, text in BLOCKS if "--json" in line]
     assert len(commands) >= 18
     bad, text_of_bad = Path("models/bad.sql"), SCRIPTS["models/orders"].replace("key=", "kee=")
@@ -162,6 +184,12 @@ def test_what_needs_spark_has_the_fields_of_its_values() -> None:
     assert fits(shape(restated), shape(plain(made)))
     (test,) = json.loads(dict(BLOCKS)["penstock test"])["tests"]
     assert list(test) == [field.name for field in fields(UnitTestResult)]
+
+
+def test_a_simulation_has_the_fields_of_its_rows() -> None:
+    text = next(text for line, text in BLOCKS if line.startswith("penstock serve"))
+    (row,) = json.loads(text)["firings"]
+    assert list(row) == [field.name for field in fields(PlayedRow)]
 
 
 def test_the_page_has_every_command_and_every_event() -> None:

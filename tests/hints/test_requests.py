@@ -55,7 +55,6 @@ COMMANDS = (
     ("lineage dys", "did you mean 'days'?", "lineage days"),
     ("lineage days.dya", "did you mean", "lineage days.day"),
     ("ls", "Write `penstock status`", "status"),
-    ("backfill", "Write `penstock run --from A --to B`", "plan --from 2026-01-01 --to 2026-01-02"),
     ("plan --date 2026-01-01", "'--partition'", "plan --partition 2026-01-01"),
     (
         "why days 2026-01-01 --partition 2026-01-02",

@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from penstock.engine.state.agenda_tables import EVENT, FIRING, OUTCOME
+from penstock.lakes.catalog.catalog import Catalog
 from penstock.project.project import Project
 from penstock.scheduler.values import EventKind, FiringState, TriggerEvent
 from penstock.server.agenda_rows import LOOKED
@@ -137,9 +138,7 @@ class Served:
         days = DAYS[start : start + self.chance.choice((1, 3))]
         model = self.project.model("hist")
         bounds = {"from_": days[0], "to": days[-1]}
-        queue_backfill(
-            self.project.context, self.store, model, bounds, all_=self.number % 2 == 0
-        )
+        queue_backfill(self.project.context, self.store, model, bounds, all_=self.number % 2 == 0)
         self.backfilled |= set(days)
         return f"backfill {days[0]} {days[-1]}"
 
@@ -193,7 +192,8 @@ class Served:
                 if seen[name] != number:
                     yield f"{number} changes of {name}, {seen[name]} events"
             for row in connection.execute(select(FIRING).where(FIRING.c.state != "done")):
-                yield f"firing {row.firing_id} {row.model} {row.slice_key}: {row.state} ({row.reason})"
+                firing = f"firing {row.firing_id} {row.model} {row.slice_key}"
+                yield f"{firing}: {row.state} ({row.reason})"
 
     def expected(self) -> dict[str, list[tuple[Row, str | None]]]:
         """What the tables of the models are in an undisturbed run."""
@@ -225,7 +225,8 @@ class Served:
 
     def content(self) -> dict[str, list[tuple[Row, str | None]]]:
         """What they are."""
-        lake, found = self.project.lake("main"), {}
+        lake = self.project.lake("main")
+        found: dict[str, list[tuple[Row, str | None]]] = {}
         snapshot = lake.catalog.latest()
         for name in MAKERS:
             found[name] = []
@@ -240,7 +241,9 @@ class Served:
         return found
 
     def close(self) -> None:
-        self.store.catalog.close()
+        catalog = self.store.catalog
+        assert isinstance(catalog, Catalog)
+        catalog.close()
         self.project.close()
 
 

@@ -39,7 +39,7 @@ from tests.server.sparkless import install
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PRELOADED = ["tests.server.killed_serve"]
-SETTLES = 60.0  # seconds
+SETTLES = 180.0  # seconds, on a full machine
 
 
 @dataclass(frozen=True)

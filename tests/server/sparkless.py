@@ -84,6 +84,10 @@ class _Session:
         """Nobody reads it."""
 
 
+def _do_nothing(self: Connections) -> None:
+    """Take Spark to be there."""
+
+
 def install(slow: float = 0.0) -> None:
     """Replace what needs Spark in this process. Each batch takes ``slow`` seconds more."""
 
@@ -91,7 +95,7 @@ def install(slow: float = 0.0) -> None:
         raise AssertionError("something starts Spark")
 
     vars(step)["execute"] = partial(execute, slow=slow)
-    Connections.require_spark = lambda _: None  # type: ignore[method-assign] # of this process
+    Connections.require_spark = _do_nothing  # type: ignore[method-assign] # of this process
     Connections.session = refuse  # type: ignore[method-assign] # of this process
     session = cast("SparkSession", _Session())
     ProjectContext.session = lambda *_: session  # type: ignore[method-assign] # of this process
@@ -106,7 +110,7 @@ def execute(context: RunContext, planned: PlannedStep, slow: float = 0.0) -> lis
         reads = read_records(
             context, planned, pin(context.lakes, model, tx.base, context.plan.makers)
         )
-        published = []
+        published: list[Publication] = []
         for slice_ in planned.slices:
             key = "" if slice_.text == "" else str(slice_)
             made = MAKERS[model.name](

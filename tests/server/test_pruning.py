@@ -73,3 +73,17 @@ def test_a_backfill_goes_after_its_firings(store: AgendaStore) -> None:
     end(store, "f1")
     assert store.prune(later()) == Pruned(firings=1, backfills=1)
     assert [each.backfill.id for each in store.backfills()] == ["b2"]
+
+
+def test_a_dry_run_counts_what_would_go(any_store: AgendaStore) -> None:
+    both = (firing("f1", model="daily"), firing("f2", model="weekly"))
+    outcomes = tuple(outcome(event(), each, OutcomeKind.FIRED) for each in both)
+    any_store.record([event()], Decision(firings=both, outcomes=outcomes), fence=None)
+    any_store.add_backfill(Backfill("b1", "daily", "a", "b", NOON))
+    any_store.set_backfill_state("b1", BackfillState.CANCELLED)
+    end(any_store, "f1")
+    assert any_store.prune(later(), dry_run=True) == Pruned(firings=1, backfills=1)
+    end(any_store, "f2")
+    expected = Pruned(firings=2, events=1, backfills=1)
+    assert any_store.prune(later(), dry_run=True) == expected
+    assert any_store.prune(later()) == expected

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from penstock.engine.state.agenda_tables import FIRING
 from penstock.engine.state.records import ProcessId
 from penstock.errors import ClaimLost, PenstockError
 from penstock.model.time.cron import Cron
+from penstock.model.time.partition import PartitionSpec
 from penstock.scheduler.schedules import due_events
 from penstock.scheduler.subscription import Source, Subscription
 from penstock.scheduler.values import (
@@ -366,3 +368,75 @@ def test_the_end_of_a_pause_is_seen(world: World, monkeypatch: pytest.MonkeyPatc
     world.store.resume("sums")
     world.play()
     assert [firing.model for firing in world.runs] == ["sums"]
+
+
+def test_a_join_that_waits_for_an_input_does_not_keep_it_from_ending(store: AgendaStore) -> None:
+    sources = (Source(ORDERS, is_partitioned=True), Source("main.main.payments", True))
+    joined = Subscription("sums", partition=PartitionSpec("daily"), sources=sources, joins=True)
+    world = build_world(store, {"sums": joined}, settings=ServiceSettings(is_once=True, poll=0.01))
+    world.watch.sightings.append(Sighting((asset(7, "2026-01-01"),)))
+    world.service.lead(world.fence, threading.Event())
+    assert world.service.is_stopped
+    (firing,) = store.load().firings.values()
+    assert (firing.state, firing.missing) == (FiringState.WAITING, ("main.main.payments",))
+
+
+def test_it_ends_after_the_debounce_that_is_open(store: AgendaStore) -> None:
+    quiet = Subscription("mails", messages=("signup",), debounce=timedelta(seconds=60))
+    world = build_world(store, {"mails": quiet}, settings=ServiceSettings(is_once=True, poll=0.01))
+    event = TriggerEvent("message:signup/1", EventKind.MESSAGE, "signup", NOON, payload={"a": 1})
+    assert store.accept(event)
+    moments = count(1)
+    world.service.clock = lambda: NOON + next(moments) * timedelta(seconds=20)
+    world.service.lead(world.fence, threading.Event())
+    assert [firing.model for firing in world.runs] == ["mails"]
+
+
+def test_a_running_slice_of_a_cancelled_backfill_stops(store: AgendaStore) -> None:
+    world = build_world(store, SUBSCRIPTIONS)
+    begun = threading.Event()
+
+    def run(firing: Firing, cancelled: threading.Event) -> FiringEnd:
+        begun.set()
+        is_cancelled = cancelled.wait(20)
+        state = FiringState.CANCELLED if is_cancelled else FiringState.DONE
+        return FiringEnd(replace(firing, state=state, reason="the server was stopped"))
+
+    world.service.pool = FiringPool(2, run, lambda: None)
+    store.add_backfill(Backfill("b1", "sums", "a", "a", NOON))
+    store.accept(TriggerEvent("backfill:b1/a", EventKind.BACKFILL, "sums", NOON, backfill="b1"))
+    world.service.play_round(world.fence)
+    assert begun.wait(5)
+    (firing,) = world.service.pool.running.values()
+    assert store.set_backfill_state("b1", BackfillState.CANCELLED)
+    world.service.play_round(world.fence)
+    assert world.service.pool.drain(5)
+    world.service.play_round(world.fence)
+    record = store.firing(firing.id)
+    assert record is not None
+    assert record.firing.state is FiringState.CANCELLED
+    assert record.firing.reason == "its backfill was cancelled"
+    assert store.backfills()[0].backfill.state is BackfillState.CANCELLED
+
+
+def test_a_round_asks_for_cancelled_backfills_only_while_one_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> frozenset[str]:
+        raise AssertionError("nothing of a backfill runs")
+
+    monkeypatch.setattr(world.store, "cancelled_backfills", fail)
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play(2)
+    assert [firing.model for firing in world.runs] == ["sums"]
+
+
+def test_a_chore_that_fails_stops_no_round(store: AgendaStore) -> None:
+    moments: list[datetime] = []
+
+    def fail(_: datetime) -> None:
+        raise PenstockError("nobody answers")
+
+    world = build_world(store, SUBSCRIPTIONS, chores=(fail, moments.append))
+    world.play(2)
+    assert moments == [NOON, NOON]

@@ -1,4 +1,4 @@
-"""``penstock backfills``: how far backfills are; pause, resume or cancel item."""
+"""``penstock backfills``: how far backfills are; pause, resume or cancel one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.options import common_options, load_project
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import clock, print_json, print_table
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _COLUMNS = ("backfill", "model", "from", "to", "state", "slices", "user", "creat
 
 @click.command(
     "backfills",
-    short_help="List backfills; pause, resume or cancel item.",
+    short_help="List backfills; pause, resume or cancel one.",
     epilog="""\b
 Examples:
   penstock backfills
@@ -50,7 +50,9 @@ def command(
             chosen = find_backfill(store, backfill)
             if not store.set_backfill_state(chosen.backfill.id, BackfillState(action)):
                 state = chosen.backfill.state.value
-                raise ArgumentError(f"backfill {backfill} is {state}", hint="start another item")
+                raise ArgumentError(
+                    f"backfill {backfill} is {state}", hint="penstock backfill starts another"
+                )
         listed = store.backfills() if backfill is None else [find_backfill(store, backfill)]
     if as_json:
         print_json({"backfills": listed})
@@ -92,5 +94,5 @@ def _cells(progress: BackfillProgress) -> tuple[object, ...]:
         backfill.state.value,
         slices,
         backfill.user,
-        backfill.created_at,
+        clock(backfill.created_at),
     )

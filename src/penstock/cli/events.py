@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.options import common_options, limit_option, load_project
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.output import clock, print_json, print_table, say
 from penstock.errors import ArgumentError
 from penstock.sql.identifiers import nearest
 
 if TYPE_CHECKING:
+    from penstock.model.time.partition import PartitionSpec
     from penstock.project.context import ProjectContext
     from penstock.server.agenda_rows import FiringRecord
 
@@ -74,7 +74,7 @@ def _cells(record: FiringRecord) -> tuple[object, ...]:
     firing = record.firing
     times = (firing.queued_at, record.started_at, record.finished_at)
     names = (firing.id[-12:], firing.model, firing.partition, firing.kind.value, firing.state.value)
-    return (*names, *times, firing.reason)
+    return (*names, *map(clock, times), firing.reason)
 
 
 @command.command(
@@ -129,16 +129,20 @@ def send(
     from penstock.engine.state.claims import user_name
     from penstock.scheduler.values import EventKind, TriggerEvent
     from penstock.server.opening import open_agenda
+    from penstock.server.payloads import partitions_of
     from penstock.uuid7 import new_uuid7
 
     with load_project(project_dir) as project:
-        _require_name(project.context, name)
+        specs = _require_name(project.context, name)
+        value = _parse(payload)
+        partitions = set(partitions_of(value, specs))
         event = TriggerEvent(
             id=f"message:{name}/{key or new_uuid7()}",
             kind=EventKind.MESSAGE,
             source=name,
             time=datetime.now(UTC),
-            payload=_parse(payload),
+            partition=partitions.pop() if len(partitions) == 1 else None,
+            payload=value,
         )
         is_new = open_agenda(project.context).accept(event, user=user_name())
     if as_json:
@@ -148,24 +152,28 @@ def send(
 
 
 def _parse(payload: str) -> dict[str, Any]:
+    from penstock.server.http_security import RefusedRequest
+    from penstock.server.payloads import parse_payload
+
     try:
-        value = json.loads(payload)
-    except ValueError as error:
-        raise ArgumentError(f"the payload is not JSON: {error}", hint="write {} for none") from None
-    if not isinstance(value, dict):
+        return parse_payload(payload.encode(errors="surrogateescape"))
+    except RefusedRequest as error:
         raise ArgumentError(
-            "the payload is not a JSON object", hint='write it as {"name": "value"}'
-        )
-    return value
+            error.message.replace("the body", "the payload"),
+            hint='write one JSON object, as \'{"name": "value"}\', or {} for none',
+        ) from None
 
 
-def _require_name(context: ProjectContext, name: str) -> None:
+def _require_name(context: ProjectContext, name: str) -> tuple[PartitionSpec, ...]:
+    """Return the partitions of the models that wait for a message."""
     from penstock.scheduler.subscription import subscriptions_of
+    from penstock.server.http_services import read_http_settings
 
-    subscriptions = subscriptions_of(context.models, context.settings.serve)
-    names = {item for subscription in subscriptions.values() for item in subscription.messages}
+    serve = context.settings.serve
+    subscriptions = subscriptions_of(context.models, serve)
+    names = read_http_settings(context.models, subscriptions, serve).names
     if name in names:
-        return
+        return names[name]
     near = nearest(name, names)
     listed = f"models wait for {', '.join(sorted(names))}" if names else "write `-- on webhook`"
     raise ArgumentError(
@@ -227,7 +235,10 @@ def list_tokens(*, project_dir: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"tokens": tokens})
         return
-    rows = [(item.id, item.name, item.created_at, item.revoked_at, item.user) for item in tokens]
+    rows = [
+        (item.id, item.name, clock(item.created_at), clock(item.revoked_at), item.user)
+        for item in tokens
+    ]
     print_table(_TOKENS, rows, empty="There are no tokens.")
 
 

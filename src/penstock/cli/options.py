@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +43,28 @@ def complete_model(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
             names = [f"tag:{tag}" for model in project.models for tag in model.tags]
         return sorted({f"{before}{name}" for name in names if name.startswith(word)})
     return []
+
+
+def read_time(text: str, *, hint: str) -> datetime:
+    """Return a time that a user gave with its zone.
+
+    Args:
+        text: The time, in ISO 8601.
+        hint: What to write instead of a text that is none.
+
+    Returns:
+        The time in UTC.
+
+    Raises:
+        ArgumentError: The text is no time, or has no zone.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError(f"{text!r} is not a time", hint=hint) from None
+    if time.tzinfo is None:
+        raise ArgumentError(f"{text!r} has no time zone", hint=hint)
+    return time.astimezone(UTC)
 
 
 _ENVIRONMENT = "penstock.environment"  # where the context has the value of --env

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import common_options, complete_model, load_project
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.options import common_options, complete_model, load_project, read_time
+from penstock.cli.output import clock, print_json, print_table, say
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -63,11 +63,7 @@ def command(
     if as_json:
         print_json(pause)
         return
-    end = (
-        "until penstock resume"
-        if pause.until is None
-        else f"until {pause.until:%Y-%m-%d %H:%M} UTC"
-    )
+    end = "penstock resume" if pause.until is None else clock(pause.until)
     say(f"{selector} is paused until {end}; its events are kept")
 
 
@@ -84,14 +80,13 @@ def read_end(until: str | None, since: datetime) -> datetime | None:
     Raises:
         ArgumentError: The text is neither, or the time has passed.
     """
-    from penstock.engine.planning.run_arguments import fired
     from penstock.settings.quantities import is_duration, seconds_of
 
     if until is None:
         return None
     if is_duration(until):
         return since + timedelta(seconds=seconds_of(until))
-    end = fired(until).astimezone(UTC)
+    end = read_time(until, hint="write a time as 2026-12-24T06:00Z, or a length as 2h")
     if end <= since:
         raise ArgumentError(f"{until} has passed", hint="give a later time, or a length such as 2h")
     return end
@@ -104,7 +99,10 @@ def _require_selector(context: ProjectContext, model: str) -> str:
     tags = sorted({item for each_model in context.models for item in each_model.tags})
     if tag not in tags:
         raise ArgumentError(
-            f"no model has the tag {tag!r}", hint=f"tags: {', '.join(tags)}" if tags else None
+            f"no model has the tag {tag!r}",
+            hint=f"tags are {', '.join(tags)}"
+            if tags
+            else "a model names its tags as `-- tag finance`",
         )
     return model
 
@@ -113,5 +111,8 @@ def _show(pauses: Sequence[Pause], *, as_json: bool) -> None:
     if as_json:
         print_json({"pauses": list(pauses)})
         return
-    rows = [(item.selector, item.since, item.until, item.user, item.reason) for item in pauses]
+    rows = [
+        (item.selector, clock(item.since), clock(item.until), item.user, item.reason)
+        for item in pauses
+    ]
     print_table(_COLUMNS, rows, empty="Nothing is paused.")

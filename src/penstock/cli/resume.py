@@ -27,12 +27,13 @@ def command(*, model: str, project_dir: Path | None, as_json: bool) -> None:
 
     with load_project(project_dir) as project:
         store = open_agenda(project.context)
-        if not store.resume(model):
-            paused = ", ".join(pause.selector for pause in store.pauses())
-            raise ArgumentError(
-                f"{model} is not paused", hint=f"paused: {paused}" if paused else "nothing is"
-            )
+        paused = [pause.selector for pause in store.pauses()]
+        is_selector = model in paused or model.startswith("tag:")  # the model may be gone
+        selector = model if is_selector else project.context.model(model).name
+        if not store.resume(selector):
+            listed = f"paused: {', '.join(paused)}" if paused else "nothing is paused"
+            raise ArgumentError(f"{selector} is not paused", hint=listed)
     if as_json:
-        print_json({"resumed": model})
+        print_json({"resumed": selector})
     else:
-        say(f"{model} fires again")
+        say(f"{selector} fires again")

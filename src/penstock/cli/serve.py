@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.options import common_options, load_project
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.options import common_options, load_project, read_time, warm_option
+from penstock.cli.output import clock, print_json, print_table, say
 from penstock.errors import ArgumentError
+from penstock.rendering.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,7 @@ Examples:
     show_default=True,
     help="How lines of the log are written.",
 )
+@warm_option
 @common_options
 def command(
     *,
@@ -74,6 +76,8 @@ def command(
     arrives, and when it is older than its `freshness`. SIGTERM and Ctrl-C let runs end; those that
     take longer than drain_timeout of [serve] are stopped, and the next process carries on with
     them. Several processes may serve one project: one of them decides.
+
+    With --warm, Spark is that of a warm session, which `penstock run` at a terminal joins.
 
     With --simulate, nothing runs: the times at which models would run are printed.
     """
@@ -174,7 +178,6 @@ def _configure_log(log_format: str) -> None:
 def _simulate(
     context: ProjectContext, start_text: str | None, end_text: str | None, *, as_json: bool
 ) -> None:
-    from penstock.engine.planning.run_arguments import fired
     from penstock.scheduler.simulation import World, explain, simulate
     from penstock.scheduler.subscription import subscriptions_of
 
@@ -182,7 +185,8 @@ def _simulate(
         raise ArgumentError(
             "a simulation needs its end", hint="add --to, as in --to 2026-12-08T00:00Z"
         )
-    start, end = fired(_with_zone(start_text)), fired(_with_zone(end_text))
+    start = datetime.now(UTC) if start_text is None else _read_bound(start_text)
+    end = _read_bound(end_text)
     if end <= start:
         raise ArgumentError(
             f"the end {end_text} is not after the start", hint="swap --from and --to"
@@ -193,14 +197,14 @@ def _simulate(
         print_json({"firings": list(rows)})
         return
     cells: Sequence[tuple[object, ...]] = [
-        (row.time, row.model, row.partition, row.cause) for row in rows
+        (clock(row.time), row.model, row.partition, row.cause) for row in rows
     ]
     print_table(_COLUMNS, cells, empty="Nothing would run.")
-    say(f"{len(cells)} runs from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC")
+    say(f"{count(len(cells), 'run')} from {clock(start)} to {clock(end)}")
 
 
-def _with_zone(text: str | None) -> str | None:
-    """Return a date as its midnight in UTC; all else as it is."""
-    if text is not None and len(text) == len("2026-12-01"):
-        return f"{text}T00:00:00Z"
-    return text
+def _read_bound(text: str) -> datetime:
+    """Return a time; a date is its midnight in UTC."""
+    is_date = len(text) == len("2026-12-01")
+    hint = "write a day as 2026-12-01, or a time as 2026-12-01T06:00Z"
+    return read_time(f"{text}T00:00:00Z" if is_date else text, hint=hint)

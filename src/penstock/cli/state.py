@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -36,22 +38,31 @@ Examples:
 def prune(ctx: click.Context, *, dry_run: bool, project_dir: Path | None, as_json: bool) -> None:
     """Remove records and logs of runs that are older, or more, than penstock.toml keeps.
 
-    `keep` and `keep_runs` of [run] are for records in the catalogs, those of [logs] for logs. The
+    `keep` and `keep_runs` of [run] are for records in the catalogs, those of [logs] for logs.
+    `keep` of [run] is also for events of `penstock serve`, and for what they have fired. The
     latest record of each slice stays whatever its age. What cannot be removed is named, the rest is
     removed, and the exit code is 1. Runs remove some of what is old at their end, so that this is
     needed after settings have changed.
     """
+    from penstock.server.pruning import Pruned
+    from penstock.server.retention import prune_agenda
+
     with load_project(project_dir) as project:
         pruned = project.prune(dry_run=dry_run)
+        agenda = prune_agenda(project.context, datetime.now(UTC), dry_run=dry_run)
     if as_json:
-        print_json(pruned)
+        document = {part.name: getattr(pruned, part.name) for part in fields(pruned)}
+        print_json({**document, "agenda": agenda})
     else:
         verb = "would be removed" if dry_run else "removed"
         for name, of in pruned.lakes.items():
             parts = ((of.runs, "run"), (of.steps, "step"), (of.tests, "test result"))
-            said = ", ".join(count(number, what) for number, what in parts)
-            say(f"lake {name}: {said} {verb}")
+            counts = ", ".join(count(number, noun) for number, noun in parts)
+            say(f"lake {name}: {counts} {verb}")
         say(f"{count(pruned.logs, 'log')} {verb}")
+        if agenda != Pruned():
+            counts = f"{count(agenda.firings, 'firing')}, {count(agenda.events, 'event')}"
+            say(f"agenda of penstock serve: {counts} {verb}")
         for failure in pruned.failures:
             say(f"not removed: {failure}", err=True)
     ctx.exit(1 if pruned.failures else 0)

@@ -73,7 +73,7 @@ def _float(value: float) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any]) -> Any:
-    return {str(key): plain(item) for key, item in value.items()}
+    return {str(plain(key)): plain(item) for key, item in value.items()}
 
 
 def _row(value: tuple[Any, ...]) -> Any:

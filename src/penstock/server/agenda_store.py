@@ -6,7 +6,7 @@ that are not decided are there, and so are firings that did not end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -474,7 +474,20 @@ class AgendaStore:
         """
         return self._access.read(backfill_store.list_backfills, [])
 
-    def prune(self, before: datetime) -> Pruned:
+    def cancelled_backfills(self, backfill_ids: Collection[str]) -> frozenset[str]:
+        """Return which backfills were cancelled.
+
+        Args:
+            backfill_ids: A few backfills.
+
+        Returns:
+            The ids of those that were.
+        """
+        return self._access.read(
+            partial(backfill_store.find_cancelled, backfill_ids=backfill_ids), frozenset()
+        )
+
+    def prune(self, before: datetime, *, dry_run: bool = False) -> Pruned:
         """Remove firings that ended before a time, with their events and outcomes.
 
         Open firings, undecided events, and what belongs to them stay. Batches are removed in
@@ -482,8 +495,11 @@ class AgendaStore:
 
         Args:
             before: The time.
+            dry_run: Remove nothing.
 
         Returns:
-            What was removed.
+            What was removed, or would be.
         """
+        if dry_run:
+            return self._access.read(partial(pruning.count_old, before=before), Pruned())
         return pruning.prune(self._access, before)

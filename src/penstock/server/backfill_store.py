@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -118,6 +118,21 @@ def set_state(connection: Connection, backfill_id: str, state: BackfillState) ->
             .values(**ended, reason="its backfill was cancelled")
         )
     return True
+
+
+def find_cancelled(connection: Connection, backfill_ids: Collection[str]) -> frozenset[str]:
+    """Return which backfills were cancelled.
+
+    Args:
+        connection: The catalog.
+        backfill_ids: A few backfills.
+
+    Returns:
+        The ids of those that were.
+    """
+    is_cancelled = BACKFILL.c.state == BackfillState.CANCELLED.value
+    query = select(BACKFILL.c.backfill_id).where(BACKFILL.c.backfill_id.in_(backfill_ids))
+    return frozenset(connection.execute(query.where(is_cancelled)).scalars())
 
 
 def list_backfills(connection: Connection) -> list[BackfillProgress]:

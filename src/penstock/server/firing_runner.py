@@ -196,8 +196,9 @@ def _end_of(result: RunResult, *, is_cancelled: bool) -> dict[str, Any]:
     """Return the state and the reason of a firing by the result of its run."""
     failed = [step for step in result.steps if step.state == "failed"]
     if failed:
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        return {"state": FiringState.FAILED, "reason": f"{failed[0].name} failed{more}"}
+        step, more = failed[0], f"; {len(failed) - 1} more failed" if len(failed) > 1 else ""
+        message = str(step.error or step.reason or f"{step.name} failed").splitlines()[0]
+        return {"state": FiringState.FAILED, "reason": f"{message}{more}"}
     if is_cancelled:
         return {"state": FiringState.CANCELLED, "reason": "the server was stopped"}
     if result.exit_code == 0:

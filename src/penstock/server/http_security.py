@@ -336,8 +336,8 @@ class Guard:
             raise RefusedRequest(
                 421,
                 "this server does not answer for the host of the request",
-                hint="use the address that penstock serve prints, or list the name in hosts of "
-                "[serve]",
+                hint="use the address that penstock serve prints, or list the name in "
+                "allowed_hosts of [serve]",
             )
         if self._requests > settings.max_requests:  # never true in a request to /health
             raise RefusedRequest(

@@ -51,7 +51,7 @@ class AgendaInbox:
         return self.accept_many([event])[0]
 
     def accept_many(self, events: Sequence[TriggerEvent]) -> Sequence[bool]:
-        """Record events in item transaction.
+        """Record events in one transaction.
 
         Args:
             events: The events.

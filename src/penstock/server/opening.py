@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import ArgumentError
-
 if TYPE_CHECKING:
     from penstock.project.context import ProjectContext
     from penstock.server.agenda_store import AgendaStore
@@ -18,20 +16,12 @@ def find_home(context: ProjectContext) -> str:
         context: The project.
 
     Returns:
-        The first lake of penstock.toml that is no root of Delta tables.
-
-    Raises:
-        ArgumentError: The project has no such lake.
+        The first lake of penstock.toml that is no root of Delta tables. Each project has one.
     """
     from penstock.settings.keys import DELTA
 
-    for name, lake in context.settings.lakes.items():
-        if lake.kind != DELTA:
-            return name
-    raise ArgumentError(
-        "the agenda of a project is in the catalog of a lake, and this project has none",
-        hint='add one to penstock.toml: [lakes.main] with catalog = "sqlite:meta.sqlite"',
-    )
+    lakes = context.settings.lakes
+    return next(name for name, lake in lakes.items() if lake.kind != DELTA)
 
 
 def open_agenda(context: ProjectContext) -> AgendaStore:
@@ -58,3 +48,18 @@ def open_agenda(context: ProjectContext) -> AgendaStore:
         metadata_schema=settings.metadata_schema,
     )
     return AgendaStore(catalog)
+
+
+def find_agenda(context: ProjectContext) -> AgendaStore | None:
+    """Return the agenda of a project to read it. Creates neither a lake nor tables.
+
+    Args:
+        context: The project.
+
+    Returns:
+        The agenda; None where nothing has created the lake.
+    """
+    from penstock.server.agenda_store import AgendaStore
+
+    catalog = context.catalog(find_home(context))
+    return None if catalog is None else AgendaStore(catalog)

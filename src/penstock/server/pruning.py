@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, select
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, or_, select
 
 from penstock.engine.state.agenda_tables import BACKFILL, EVENT, FIRING, OUTCOME
 from penstock.engine.state.run_history import BATCH
@@ -50,6 +50,34 @@ def prune(access: StateAccess, before: datetime) -> Pruned:
         events += number
     backfills = access.write(lambda connection: _prune_backfills(connection, text))
     return Pruned(firings, events, backfills)
+
+
+def count_old(connection: Connection, before: datetime) -> Pruned:
+    """Count the entries that `prune` would remove.
+
+    Args:
+        connection: The catalog.
+        before: The time.
+
+    Returns:
+        The numbers.
+    """
+    text = to_text(before)
+    stays = or_(FIRING.c.finished_at.is_(None), FIRING.c.finished_at >= text)
+    covering = exists().where(
+        OUTCOME.c.event_id == EVENT.c.event_id, OUTCOME.c.firing_id == FIRING.c.firing_id, stays
+    )
+    used = exists().where(FIRING.c.backfill_id == BACKFILL.c.backfill_id, stays)
+    conditions = (
+        (FIRING, [FIRING.c.finished_at < text]),
+        (EVENT, [EVENT.c.decided_at < text, ~covering]),
+        (BACKFILL, [BACKFILL.c.finished_at < text, ~used]),
+    )
+    counts = (
+        connection.execute(select(func.count()).select_from(table).where(*filters)).scalar_one()
+        for table, filters in conditions
+    )
+    return Pruned(*counts)
 
 
 def _prune_firings(connection: Connection, before: str) -> int:

@@ -196,7 +196,7 @@ async def send_message(request: Request, services: Services) -> Response:
 def _event_id(request: Request, name: str) -> str:
     keys = request.headers.getlist(KEY_HEADER)
     if not keys:
-        return new_uuid7()
+        return f"message:{name}/{new_uuid7()}"
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
         raise RefusedRequest(
             400,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
 from penstock.project.context import ProjectContext
+from penstock.scheduler.matching import Index
 from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _LOOK = 2.0  # seconds between two looks at the files of a project
 _LEFT_OUT = frozenset({".git", ".penstock", "__pycache__", ".venv", "node_modules"})
 _SUFFIXES = frozenset({".sql", ".py", ".yaml", ".yml", ".toml", ".csv"})
 
-Subscribe = Callable[[ProjectContext], "dict[str, Subscription]"]
+Subscribe = Callable[[ProjectContext], "Mapping[str, Subscription]"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Version:
     """
 
     context: ProjectContext
-    subscriptions: dict[str, Subscription]
+    subscriptions: Index
     digest: str
 
     @cached_property
@@ -66,6 +67,15 @@ class Version:
             Each once; some are patterns.
         """
         return tuple(sorted({item.name for item in self._sources if item.table is None}))
+
+    @cached_property
+    def writers_of_files(self) -> frozenset[str]:
+        """Return the models that write files.
+
+        Returns:
+            Their names.
+        """
+        return frozenset(model.name for model in self.context.models if model.files_written)
 
     @property
     def _sources(self) -> Iterator[Source]:
@@ -115,9 +125,12 @@ class ServedProject:
         self._subscribe = subscribe
         self._clock = clock
         self._looked_at = clock()
-        self.version = Version(context, subscribe(context), digest_files(context.settings))
+        self.version = self._build(context, digest_files(context.settings))
         self.problem: str | None = None
         self._tried = self.version.digest
+
+    def _build(self, context: ProjectContext, digest: str) -> Version:
+        return Version(context, Index.of(self._subscribe(context)), digest)
 
     def refresh(self) -> bool:
         """Load the project again if its files have changed.
@@ -133,8 +146,7 @@ class ServedProject:
             return False
         self._tried = digest
         try:
-            context = load_again(self.version.context)
-            version = Version(context, self._subscribe(context), digest)
+            version = self._build(load_again(self.version.context), digest)
         except PenstockError as error:
             self.problem = str(error)
             return False

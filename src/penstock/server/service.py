@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -18,7 +18,7 @@ from penstock.engine.state.records import this_process
 from penstock.errors import ClaimLost, PenstockError
 from penstock.scheduler.choosing import choose_next
 from penstock.scheduler.decide import Producer, apply, decide
-from penstock.scheduler.values import Agenda, Decision, FiringState, TriggerEvent
+from penstock.scheduler.values import Agenda, Decision, EventKind, FiringState, TriggerEvent
 from penstock.server.backfill_store import BackfillState
 from penstock.uuid7 import Uuid7Sequence
 
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("penstock.serve")
 _MOST_EVENTS = 1_000  # that one round decides about
+_MOST_WAITING = 200  # of the newest firings of a model, which may have waited for an input
+_CHANGES = frozenset({EventKind.ASSET, EventKind.FRESHNESS})  # kinds of firings for changed inputs
 _BEAT = 10.0  # seconds between two signs of life of firings that run
-_LOOK = 5.0  # seconds between two looks at what other processes have done to the agenda
+_LOOK = 2.0  # seconds between two looks at what others have done to the agenda
 
 
 class Watch(Protocol):
@@ -70,6 +72,17 @@ class Listener(Protocol):
         """
 
 
+class Chore(Protocol):
+    """Does something from time to time, apart from decisions."""
+
+    def __call__(self, moment: datetime, /) -> None:
+        """Do it, if it is time.
+
+        Args:
+            moment: The time.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """Settings of the service.
@@ -79,7 +92,7 @@ class ServiceSettings:
         backfill_share: The share of the slots that backfills take at most.
         drain_timeout: Seconds that running firings have to end at a stop; None for any time.
         idle_timeout: Seconds without a firing after which Spark is released; None for never.
-        is_once: Whether it ends when nothing is open any more.
+        is_once: Whether it ends when nothing is open any more but what waits for inputs or a pause.
     """
 
     poll: float = 1.0
@@ -106,6 +119,7 @@ class Service:
         release: Releases Spark after the idle time.
         reloaded: Is called when the project was loaded again.
         listeners: Receive what the service does.
+        chores: Are done at the end of each round.
         clock: Returns the time.
         last_error: The last error, for /health.
     """
@@ -122,6 +136,7 @@ class Service:
     release: Callable[[], None] = lambda: None
     reloaded: Callable[[], None] = lambda: None
     listeners: Sequence[Listener] = ()
+    chores: Sequence[Chore] = ()
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     last_error: str | None = None
     _new_id: Uuid7Sequence = field(default_factory=Uuid7Sequence)  # the order of the events
@@ -130,7 +145,7 @@ class Service:
     _wakes_at: datetime | None = None
     _beat_at: float = 0.0
     _looked_at: float | None = None
-    _asked: object = None  # by people: pauses, and states of backfills
+    _holds: object = None  # by people: pauses, and states of backfills
     _unrecorded: list[FiringEnd] = field(default_factory=list)
     _busy_at: float = field(default_factory=time.monotonic)
     _is_released: bool = True
@@ -215,7 +230,7 @@ class Service:
                 self.store.requeue(firing.id)
                 self._wakes_at = None  # to start it
             elif self.store.take_over(firing.id):
-                LOG.warning("%s %s goes on: its process has ended", firing.model, firing.key)
+                LOG.warning("%s goes on: its process has ended", _slice_of(firing))
                 self._run(firing)
 
     def play_round(self, fence: int) -> float:
@@ -235,6 +250,7 @@ class Service:
             self._wakes_at = None
         self._keep_alive()
         self._look_at_others()
+        is_recorded = False
         try:
             sightings = [watch.look() for watch in self.watches]
             events = [event for sighting in sightings for event in sighting.events]
@@ -243,9 +259,11 @@ class Service:
             has_news = bool(events or accepted) or any(map(_has_memory, sightings))
             if has_news or self._is_due(moment):
                 self._decide([*events, *accepted], sightings, moment, fence)
-        except BaseException:
-            self._forget()
-            raise
+            is_recorded = True
+        finally:
+            if not is_recorded:
+                self._forget()
+        self._do_chores(moment)
         self._release_if_idle()
         return self._wait_time(self.clock(), has_more=len(accepted) == _MOST_EVENTS)
 
@@ -262,11 +280,18 @@ class Service:
             return
         self._looked_at = moment
         self.recover()
-        backfills = {one.backfill.id: one.backfill.state for one in self.store.backfills()}
-        asked = (self.store.pauses(), backfills)
-        if self._has_queue or asked != self._asked:
+        backfills = {item.backfill.id: item.backfill.state for item in self.store.backfills()}
+        holds = (self.store.pauses(), backfills)
+        if self._has_queue or holds != self._holds:
             self._wakes_at = None
-        self._asked = asked
+        self._holds = holds
+
+    def _do_chores(self, moment: datetime) -> None:
+        for chore in self.chores:
+            try:
+                chore(moment)
+            except PenstockError as error:  # decisions go on without it
+                LOG.error("%s", error)
 
     def _is_due(self, moment: datetime) -> bool:
         return self._wakes_at is None or moment >= self._wakes_at
@@ -301,7 +326,9 @@ class Service:
     def _tell(self, decision: Decision) -> None:
         for outcome in decision.outcomes:
             reason = f" ({outcome.reason})" if outcome.reason else ""
-            LOG.info("%s: %s %s%s", outcome.event, outcome.kind.value, outcome.model, reason)
+            fields = {"event": outcome.event, "model": outcome.model, "firing": outcome.firing}
+            kind = outcome.kind.value
+            LOG.info("%s: %s %s%s", outcome.event, kind, outcome.model, reason, extra=fields)
         for listener in self.listeners:
             listener.decided(decision.outcomes)
 
@@ -348,7 +375,7 @@ class Service:
         return replace(agenda, firings=firings)
 
     def _run(self, firing: Firing) -> None:
-        LOG.info("starts %s %s (%s)", firing.model, firing.key, firing.kind.value)
+        LOG.info("starts %s (%s)", _slice_of(firing), firing.kind.value, extra=_fields_of(firing))
         self.pool.start(replace(firing, state=FiringState.RUNNING))
         self._busy_at, self._is_released = time.monotonic(), False
 
@@ -365,18 +392,40 @@ class Service:
         self._busy_at = time.monotonic()
         if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
             return  # it stays a running one: the next process carries on with its run
-        own = this_process()
-        if not self.store.finish(firing.id, firing.state, firing.reason, process=own):
-            LOG.warning("%s %s: another process has taken it", firing.model, firing.key)
+        if firing.state is FiringState.CANCELLED and firing.backfill is not None:
+            firing = replace(firing, reason="its backfill was cancelled")
+        process = this_process()
+        if not self.store.finish(firing.id, firing.state, firing.reason, process=process):
+            LOG.warning("%s: another process has taken it", _slice_of(firing))
             return
         if firing.backfill is not None:
             self._end_backfill(firing.backfill)
+        if firing.state is FiringState.DONE and firing.reason is None:
+            self.store.accept_all(list(self._remind_readers(firing)))
         if firing.state is FiringState.FAILED:
             self.last_error = f"{firing.model}: {firing.reason}"
         reason = f" ({firing.reason})" if firing.reason else ""
-        LOG.info("ended %s %s: %s%s", firing.model, firing.key, firing.state.value, reason)
+        state, fields = firing.state.value, _fields_of(firing)
+        LOG.info(
+            "ended %s: %s%s", _slice_of(firing), state, reason, extra={**fields, "state": state}
+        )
         for listener in self.listeners:
             listener.ended(end)
+
+    def _remind_readers(self, ended: Firing) -> Iterator[TriggerEvent]:
+        """Yield events for firings that only waited for a model, which has ended well.
+
+        If its rows are as before, no change of its table tells the readers that the wait is over.
+        """
+        for reader, subscription in self.project.version.subscriptions.items():
+            if ended.model not in subscription.reads:
+                continue
+            newest: dict[str, Firing] = {}
+            for record in self.store.recent(_MOST_WAITING, reader):
+                newest.setdefault(record.firing.key, record.firing)
+            for firing in newest.values():
+                if firing.kind in _CHANGES and _only_waited(firing):
+                    yield _remind(firing, ended, self.clock())
 
     def _end_backfill(self, backfill_id: str) -> None:
         """End a backfill whose firings have all ended."""
@@ -386,7 +435,19 @@ class Service:
         if progress is not None and not any(state.is_open for state in progress.firings):
             self.store.set_backfill_state(backfill_id, BackfillState.DONE)
 
+    def _stop_cancelled(self) -> None:
+        """Stop the firings of backfills that a person has cancelled."""
+        running = [firing for firing in self.pool.running.values() if firing.backfill is not None]
+        if not running:
+            return
+        ids = {firing.backfill for firing in running if firing.backfill is not None}
+        cancelled = self.store.cancelled_backfills(ids)
+        for firing in running:
+            if firing.backfill in cancelled:
+                self.pool.cancel(firing.id)
+
     def _keep_alive(self) -> None:
+        self._stop_cancelled()
         if self.pool.running and time.monotonic() - self._beat_at > _BEAT:
             alive = set(self.store.beat(list(self.pool.running)))
             for firing_id in self.pool.running.keys() - alive:  # somebody has cancelled it
@@ -405,12 +466,13 @@ class Service:
     def _wait_time(self, moment: datetime, *, has_more: bool) -> float:
         if has_more:
             return 0.0
+        longest = min(self.settings.poll, _LOOK) if self.pool.running else self.settings.poll
         if self._wakes_at is None:
-            return self.settings.poll
-        return max(0.0, min(self.settings.poll, (self._wakes_at - moment).total_seconds()))
+            return longest
+        return max(0.0, min(longest, (self._wakes_at - moment).total_seconds()))
 
     def _is_idle(self) -> bool:
-        return not self.pool.running and not self.store.load().firings
+        return not self.pool.running and not any(map(_will_run, self.store.load().firings.values()))
 
 
 def has_content(decision: Decision) -> bool:
@@ -432,5 +494,40 @@ def has_content(decision: Decision) -> bool:
     return any(parts)
 
 
+def _only_waited(firing: Firing) -> bool:
+    return firing.state is FiringState.DONE and firing.reason is not None
+
+
+def _remind(firing: Firing, ended: Firing, moment: datetime) -> TriggerEvent:
+    return TriggerEvent(
+        f"freshness:{firing.model}/{firing.key}@{ended.id}",
+        EventKind.FRESHNESS,
+        firing.model,
+        moment,
+        partition=firing.partition,
+        fire_time=firing.fire_time,
+        depth=firing.depth,
+        models=firing.models,
+    )
+
+
+def _will_run(firing: Firing) -> bool:
+    """Return whether a firing runs although nothing more happens, after its debounce if it has one.
+
+    What waits for other inputs, or for the end of a pause, may wait for any time.
+    """
+    is_held = firing.missing or firing.ready_at is None
+    return firing.state is not FiringState.WAITING or not is_held
+
+
+def _slice_of(firing: Firing) -> str:
+    return firing.model if firing.partition is None else f"{firing.model} {firing.partition}"
+
+
 def _has_memory(sighting: Sighting) -> bool:
     return bool(sighting.positions) or sighting.files is not None
+
+
+def _fields_of(firing: Firing) -> dict[str, str | None]:
+    """Return the fields that a line of the log has as JSON."""
+    return {"model": firing.model, "partition": firing.partition, "firing": firing.id}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
 from penstock.scheduler.freshness import late_events
+from penstock.scheduler.matching import Index
 from penstock.scheduler.schedules import due_events
 from penstock.scheduler.subscription import subscriptions_of
 from penstock.server.ages import AgeReader, read_ages
@@ -18,6 +20,7 @@ from penstock.server.firing_pool import FiringPool
 from penstock.server.firing_runner import find_attempt, find_original, run_firing
 from penstock.server.leases import Leadership
 from penstock.server.opening import open_agenda
+from penstock.server.retention import AgendaPruner
 from penstock.server.served_project import ServedProject
 from penstock.server.service import Service, ServiceSettings
 from penstock.server.watching import FileWatches, LakeWatches, MessagePump, open_pumps
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.server.http_server import HttpServer
     from penstock.server.http_values import HttpSettings
     from penstock.server.metrics import Metrics
+    from penstock.settings.retention import Keep
     from penstock.settings.serve_settings import ServeSettings
 
 LOG = logging.getLogger("penstock.serve")
@@ -51,11 +55,13 @@ class ServeOptions:
         has_http: Whether it answers HTTP.
         is_once: Whether it ends when nothing is open any more.
         sink: Returns the sink of the events of a firing's run.
+        clock: Returns the time by which schedules are due and tables are late.
     """
 
     has_http: bool = True
     is_once: bool = False
     sink: Callable[[Firing], EventSink] | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Server:
@@ -142,14 +148,12 @@ class Server:
             return run_firing(project.version.context, firing, cancelled, sink_of(firing))
 
         pool = FiringPool(serve.slots, run, self.wake)
+        files = FileWatches(project, self._store, serve.file_poll)
         return Service(
             project=project,
             store=self._store,
             pool=pool,
-            watches=(
-                LakeWatches(project, self._store),
-                FileWatches(project, self._store, serve.file_poll),
-            ),
+            watches=(LakeWatches(project, self._store), files),
             producers=(due_events, late_events),
             settings=ServiceSettings(
                 poll=serve.poll,
@@ -163,8 +167,13 @@ class Server:
             original_of=lambda run_id: find_original(project.version.context, run_id),
             release=release,
             reloaded=self._replace_settings,
-            listeners=(self,),
+            listeners=(self, files),
+            clock=self._options.clock,
+            chores=(AgendaPruner(self._store, self._read_keep),),
         )
+
+    def _read_keep(self) -> Keep:
+        return self._project.version.context.settings.retention.records
 
     def decided(self, outcomes: Sequence[Outcome]) -> None:
         """Count the outcomes of a round.
@@ -258,8 +267,8 @@ class Server:
         return read_http_settings(version.context.models, version.subscriptions, self._serve)
 
 
-def _subscribe(serve: ServeSettings, context: ProjectContext) -> dict[str, Subscription]:
-    return subscriptions_of(context.models, serve)
+def _subscribe(serve: ServeSettings, context: ProjectContext) -> Mapping[str, Subscription]:
+    return Index.of(subscriptions_of(context.models, serve))
 
 
 def _log_event(event: object) -> None:

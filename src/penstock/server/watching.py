@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +19,8 @@ from penstock.server.table_watch import TableWatch
 
 if TYPE_CHECKING:
     from penstock.lakes.catalog.catalog import Catalog
+    from penstock.scheduler.values import Outcome
+    from penstock.server.firing_runner import FiringEnd
     from penstock.server.served_project import ServedProject
 
 LOG = logging.getLogger("penstock.serve")
@@ -160,6 +162,22 @@ class FileWatches:
         self._clock = clock
         self._watch = FileWatch(project.version.context.settings)
         self._looked_at: float | None = None
+
+    def decided(self, outcomes: Sequence[Outcome]) -> None:
+        """Leave decisions alone: a watch listens for ends.
+
+        Args:
+            outcomes: The outcomes.
+        """
+
+    def ended(self, end: FiringEnd) -> None:
+        """Look at files in the next look, if the model that has run writes files.
+
+        Args:
+            end: The end of its firing.
+        """
+        if end.firing.model in self._project.version.writers_of_files:
+            self._looked_at = None
 
     def look(self) -> Sighting:
         """Return which files are new or changed.

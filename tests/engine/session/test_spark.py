@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import threading
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock.engine.session.spark import (
+    _filtered_stderr,
     _not_started,
     _require_tls,
     called,
@@ -269,3 +271,18 @@ def test_a_session_on_a_cluster_says_nothing_of_memory() -> None:
         pass
     assert isinstance(told[-1], SparkStarted)
     assert told[-1].heap is None
+
+
+def test_two_threads_that_start_spark_leave_stderr_as_it_was() -> None:
+    """Else one puts back the pipe of the other, and what is logged goes nowhere."""
+    before, inside = os.fstat(2), threading.Barrier(2)
+
+    def start(seconds: float) -> None:
+        inside.wait(5)
+        with _filtered_stderr():
+            sleep(seconds)
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(start, seconds) for seconds in (0.05, 0.2)]:
+            future.result(10)
+    assert (os.fstat(2).st_dev, os.fstat(2).st_ino) == (before.st_dev, before.st_ino)

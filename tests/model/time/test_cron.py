@@ -141,9 +141,11 @@ def test_it_is_due_once_when_clocks_change(
 
 
 @pytest.mark.parametrize(
-    "day", ["2026-03-08", "2026-03-29", "2026-04-24", "2026-10-25", "2026-11-01"]
+    "day", ["2026-03-08", "2026-03-29", "2026-04-05", "2026-04-24", "2026-10-25", "2026-11-01"]
 )
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Africa/Cairo"])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "America/New_York", "Africa/Cairo", "Pacific/Chatham"]
+)
 @pytest.mark.parametrize("expression", FIXED + BY_THE_HOUR)
 def test_back_and_forth_are_the_same_times(expression: str, zone: str, day: str) -> None:
     cron = Cron(expression, zone)

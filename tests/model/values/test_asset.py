@@ -62,6 +62,8 @@ def test_names_that_mean_no_table(
         ("ducklake", Asset("ducklake", "main")),
         ("ducklake://", None),
         ("s3:///a", Asset("s3object", "/a")),
+        ("file://in/{partition}.csv", Asset("file", "in/{partition}.csv")),
+        ("file://", None),
         ("$res:f/x", Asset("resource", "f/x")),
         ("http://x", None),
         ("t", None),

@@ -5,6 +5,7 @@ shares them among the attempts of a run, with their state and whether the run is
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -106,6 +107,8 @@ class Connections:
         self._closed = False
         self._lakes: dict[str, Lake] = {}
         self._catalogs: dict[str, Catalog] = {}
+        # Runs of a served project share one session, and each of its lakes.
+        self._session_lock, self._lakes_lock = threading.RLock(), threading.RLock()
 
     @property
     def has_session(self) -> bool:
@@ -124,14 +127,15 @@ class Connections:
     def session(self, sink: EventSink) -> SparkSession:
         """The session of the project, started when there is none; ``sink`` hears that it starts."""
         self.check_open()
-        if self._spark is None:
-            from penstock.engine.session.open_session import open_session
-            from penstock.engine.session.spark import told_start
+        with self._session_lock:
+            if self._spark is None:
+                from penstock.engine.session.open_session import open_session
+                from penstock.engine.session.spark import told_start
 
-            with told_start(self.settings.spark, sink):
-                self._spark = open_session(self.settings, self._warm, sink)
-            self._is_own = True
-        return self._spark
+                with told_start(self.settings.spark, sink):
+                    self._spark = open_session(self.settings, self._warm, sink)
+                self._is_own = True
+            return self._spark
 
     def draws_bars(self) -> bool:
         """Return whether the session that a user gave draws progress bars on the terminal."""
@@ -157,15 +161,16 @@ class Connections:
 
     def release_session(self) -> None:
         """End the Spark session that these connections started. The next use starts another."""
-        if self._spark is None or not self._is_own:
-            return
-        from penstock.engine.session.spark import end
+        with self._session_lock, self._lakes_lock:
+            if self._spark is None or not self._is_own:
+                return
+            from penstock.engine.session.spark import end
 
-        end(self._spark)
-        self._spark = None
-        for lake in self._lakes.values():  # they hold the session that has ended
-            lake.close()
-        self._lakes.clear()
+            end(self._spark)
+            self._spark = None
+            for lake in self._lakes.values():  # they hold the session that has ended
+                lake.close()
+            self._lakes.clear()
 
     def lake(
         self, name: str, spark: Callable[[], SparkSession], *, new_catalog: bool = False
@@ -176,27 +181,28 @@ class Connections:
         """
         self.check_open()
         settings = self.lake_settings(name)
-        if name not in self._lakes or self._lakes[name].catalog.closed:
-            source = Starter(spark, self.starts_plain)
-            if settings.kind == DELTA:
-                self._lakes[name] = attach_root(settings, source, self._limits())
-                return self._lakes[name]
-            from penstock.lakes.lake import Lake
+        with self._lakes_lock:
+            if name not in self._lakes or self._lakes[name].catalog.closed:
+                source = Starter(spark, self.starts_plain)
+                if settings.kind == DELTA:
+                    self._lakes[name] = attach_root(settings, source, self._limits())
+                    return self._lakes[name]
+                from penstock.lakes.lake import Lake
 
-            self._lakes[name] = Lake.attach(
-                settings.catalog,
-                data_path=settings.data_path,
-                override_data_path=settings.override_data_path,
-                metadata_schema=settings.metadata_schema,
-                spark=source,
-                name=name,
-                storage=settings.storage or None,
-                new_catalog=new_catalog,
-                limits=self._limits(),
-            )
-        elif settings.kind == DELTA:
-            self._look(self._lakes[name].catalog)
-        return self._lakes[name]
+                self._lakes[name] = Lake.attach(
+                    settings.catalog,
+                    data_path=settings.data_path,
+                    override_data_path=settings.override_data_path,
+                    metadata_schema=settings.metadata_schema,
+                    spark=source,
+                    name=name,
+                    storage=settings.storage or None,
+                    new_catalog=new_catalog,
+                    limits=self._limits(),
+                )
+            elif settings.kind == DELTA:
+                self._look(self._lakes[name].catalog)
+            return self._lakes[name]
 
     def steps_at_once(self) -> int | None:
         """Return how many steps run at once by the settings, or else by cores and memory; None
@@ -235,21 +241,22 @@ class Connections:
         """The catalog of a lake, to read only; None when no run has created it yet."""
         self.check_open()
         settings = self.settings.lakes[name]
-        if name in self._lakes and not self._lakes[name].catalog.closed:
-            known = self._lakes[name].catalog
-        elif name in self._catalogs:
-            known = self._catalogs[name]
-        else:
-            try:
-                self._catalogs[name] = _open_catalog(settings)
-            except CatalogMissing:
-                if settings.kind != DELTA:
-                    _refuse_abandoned(settings)
-                return None
-            return self._catalogs[name]
-        if settings.kind == DELTA:
-            self._look(known)
-        return known
+        with self._lakes_lock:
+            if name in self._lakes and not self._lakes[name].catalog.closed:
+                known = self._lakes[name].catalog
+            elif name in self._catalogs:
+                known = self._catalogs[name]
+            else:
+                try:
+                    self._catalogs[name] = _open_catalog(settings)
+                except CatalogMissing:
+                    if settings.kind != DELTA:
+                        _refuse_abandoned(settings)
+                    return None
+                return self._catalogs[name]
+            if settings.kind == DELTA:
+                self._look(known)
+            return known
 
     def _look(self, catalog: Catalog) -> None:
 

@@ -355,19 +355,20 @@ def _filtered_stderr() -> Iterator[None]:
 
     Only the file descriptor that the child inherits is changed, and only while it starts.
     """
-    try:
-        saved = os.dup(2)
-    except OSError:  # no stderr at all: nothing to keep quiet
-        yield
-        return
-    reader, writer = os.pipe()
-    threading.Thread(target=_pass_on, args=(reader, saved), daemon=True).start()
-    os.dup2(writer, 2, inheritable=True)
-    os.close(writer)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2, inheritable=True)
+    with _STDERR:
+        try:
+            saved = os.dup(2)
+        except OSError:  # no stderr at all: nothing to keep quiet
+            yield
+            return
+        reader, writer = os.pipe()
+        threading.Thread(target=_pass_on, args=(reader, saved), daemon=True).start()
+        os.dup2(writer, 2, inheritable=True)
+        os.close(writer)
+        try:
+            yield
+        finally:
+            os.dup2(saved, 2, inheritable=True)
 
 
 def _pass_on(reader: int, target: int) -> None:
@@ -397,6 +398,7 @@ def lakes_for(session: SparkSession, lakes: Mapping[str, Destination]) -> dict[s
 EVERY = 10.0  # seconds between two reports
 _ANSWER = 2.0  # seconds in which a port is expected to answer
 _PORTS = {"spark": 7077, "sc": 15002, "k8s": 443}
+_STDERR = threading.Lock()  # file descriptor 2: threads that start Spark take turns with it
 _ADDRESS = re.compile(r"(spark|sc|k8s)://(?:https?://)?([^/;?]+)")
 
 

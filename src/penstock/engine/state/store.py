@@ -83,7 +83,11 @@ class State:
             release(connection, run_id)
 
     def abandon_run(self, run_id: str) -> None:
-        """Record that a run goes on nowhere. Its claims end: it publishes nothing more."""
+        """Record that a run goes on nowhere. Its claims end: it publishes nothing more.
+
+        Args:
+            run_id: The run.
+        """
         with self._catalog.writing() as connection:
             abandon_run(connection, run_id, now())
             release(connection, run_id)
@@ -256,13 +260,19 @@ def abandon_dead_runs(
     return dead
 
 
-def abandon_run(connection: Connection, run_id: str, at: datetime) -> None:
-    """Mark a run, and its steps that have not ended, as abandoned."""
-    finish_run(connection, run_id, "abandoned", at)
+def abandon_run(connection: Connection, run_id: str, moment: datetime) -> None:
+    """Mark a run, and its steps that have not ended, as abandoned.
+
+    Args:
+        connection: The catalog, in a transaction that writes.
+        run_id: The run.
+        moment: When that was found.
+    """
+    finish_run(connection, run_id, "abandoned", moment)
     connection.execute(
         update(STEP)
         .where(STEP.c.run_id == run_id, STEP.c.state == "running")
-        .values(state="abandoned", finished_at=to_text(at))
+        .values(state="abandoned", finished_at=to_text(moment))
     )
 
 

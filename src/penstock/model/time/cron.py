@@ -31,7 +31,7 @@ SHORTEST = timedelta(minutes=5)
 _SAMPLE = datetime(2023, 1, 1, tzinfo=UTC)  # gaps are those after it, the same every day
 _RUNS = 6  # five gaps
 _NO_FIELDS = ("", "", "")
-_NONE = timedelta()
+_LONGEST = timedelta(days=50 * 366)
 
 
 class TooOften(ValueError):
@@ -121,16 +121,25 @@ class Cron:
         Yields:
             Moments in UTC, each once.
         """
+        # Forwards in windows: the reversed iterator of cronsim 2.8 has no time in a repeated hour,
+        # and does not end around some changes of clocks (``0 */2 * * *`` in Pacific/Chatham).
+        width, end = max(2 * self.shortest_gap, timedelta(hours=6)), moment
+        while end > moment - _LONGEST:
+            start = end - width
+            times = list(self._iterate(start, end))
+            yield from reversed(times)
+            width, end = width if times else 4 * width, start
+
+    def _iterate(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield the times after ``start``, up to and including ``end``."""
         from cronsim import CronSim
 
-        # A reversed iterator begins before its moment. It has no time in a repeated hour, so one
-        # that begins there would miss what was due in the hour's beginning.
-        local = (moment + timedelta(seconds=1)).astimezone(self._zone)
-        repeated = (local.replace(fold=0).utcoffset() or _NONE) - (local.utcoffset() or _NONE)
-        sooner = moment + timedelta.resolution
-        for later in CronSim(self.fields, local + max(repeated, _NONE), reverse=True):
-            due = later.astimezone(UTC)
-            if due < sooner:
+        sooner = start
+        for moment in CronSim(self.fields, start.astimezone(self._zone)):
+            due = moment.astimezone(UTC)
+            if due > end:
+                return
+            if due > sooner:
                 sooner = due
                 yield due
 

@@ -26,7 +26,7 @@ from penstock.sql.macros import Book
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """``kind`` is ``ducklake``, ``delta``, ``s3object``, ``resource``, ``datatable`` or
+    """``kind`` is ``ducklake``, ``delta``, ``s3object``, ``file``, ``resource``, ``datatable`` or
     ``volume``.
     """
 
@@ -41,7 +41,7 @@ class Asset:
     @property
     def is_file(self) -> bool:
         """Return whether it is a file that steps read and write by its URI."""
-        return self.kind == "s3object"
+        return self.kind in _OF_FILES
 
     @property
     def is_made(self) -> bool:
@@ -111,6 +111,7 @@ _PREFIXES = (
     ("ducklake://", "ducklake"),
     ("delta://", "delta"),
     ("s3://", "s3object"),
+    ("file://", "file"),
     ("res://", "resource"),
     ("$res:", "resource"),
     ("datatable://", "datatable"),
@@ -118,6 +119,7 @@ _PREFIXES = (
 )
 
 _OF_TABLES = ("ducklake", "delta")
+_OF_FILES = ("s3object", "file")
 DEFAULT_LAKE = "main"
 DEFAULT_SCHEMA = "main"
 

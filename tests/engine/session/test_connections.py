@@ -1,0 +1,61 @@
+"""Threads of a served project share one Spark session, and each lake."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.session import open_session
+from penstock.engine.session.connections import Connections
+from penstock.events import ignore
+from penstock.project.project import Project
+from tests.engine.toy import write_project
+
+ORDERS = {"models/orders": "-- pipeline\n-- materialize ducklake://main/orders\nSELECT 1 AS id"}
+
+
+@pytest.fixture
+def connections(tmp_path: Path) -> Connections:
+    return Project.load(write_project(tmp_path / "p", ORDERS)).context.connections
+
+
+def test_threads_start_one_session(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[object]()
+
+    def open_slowly(*_: Any) -> object:
+        time.sleep(0.1)
+        started.append(object())
+        return started[-1]
+
+    monkeypatch.setattr(open_session, "open_session", open_slowly)
+    with ThreadPoolExecutor(4) as pool:
+        sessions = list(pool.map(lambda _: connections.session(ignore), range(4)))
+    assert len(started) == 1
+    assert all(session is started[0] for session in sessions)
+
+
+def test_threads_attach_a_lake_once(connections: Connections) -> None:
+    barrier = threading.Barrier(4)
+
+    def attach(_: int) -> object:
+        barrier.wait()
+        return connections.lake("main", lambda: pytest.fail("no query needs Spark"))
+
+    with ThreadPoolExecutor(4) as pool:
+        lakes = set(map(id, pool.map(attach, range(4))))
+    assert len(lakes) == 1
+
+
+def test_a_session_that_was_given_is_not_released(tmp_path: Path) -> None:
+    given: Any = object()
+    root = write_project(tmp_path / "p", ORDERS)
+    project = Project.load(root, spark=given)
+    project.context.connections.release_session()
+    assert project.context.connections.session(ignore) is given

@@ -1,0 +1,74 @@
+"""What ended long ago is removed: by the service once an hour, and when a person asks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from penstock.project.project import Project
+from penstock.scheduler.values import FiringState
+from penstock.server.agenda_store import AgendaStore
+from penstock.server.opening import find_agenda, open_agenda
+from penstock.server.pruning import Pruned
+from penstock.server.retention import EVERY, AgendaPruner, find_limit, prune_agenda
+from penstock.settings.retention import Keep
+from tests.engine.toy import CONFIG, write_project
+from tests.server.agenda import NOON, decide, event, firing
+
+DAY = 86_400.0
+SCRIPT = {"models/a": "-- pipeline\n-- materialize ducklake://main/a\nSELECT 1 AS a"}
+
+
+def end_firing(store: AgendaStore, number: int = 1) -> None:
+    happened = event(f"e{number}")
+    store.record([happened], decide(happened, firing(f"f{number}")), fence=None)
+    assert store.finish(f"f{number}", FiringState.DONE)
+
+
+@pytest.mark.parametrize(
+    ("keep", "limit"),
+    [
+        (Keep(DAY, 5), NOON - timedelta(days=1)),
+        (Keep(None, 5), None),
+        (Keep(1e15, None), None),
+    ],
+)
+def test_the_limit_is_the_age_that_stays(keep: Keep, limit: datetime | None) -> None:
+    assert find_limit(keep, NOON) == limit
+
+
+def test_it_prunes_once_an_hour(store: AgendaStore) -> None:
+    keeps = [Keep(0.0, None)]
+    pruner = AgendaPruner(store, lambda: keeps[0])
+    moment = datetime.now(UTC) + timedelta(minutes=1)
+    end_firing(store)
+    pruner(moment)
+    assert store.event("e1") is None
+    end_firing(store, 2)
+    pruner(moment + EVERY - timedelta(seconds=1))
+    assert store.firing("f2") is not None
+    keeps[0] = Keep(DAY, None)  # as after a reload
+    pruner(moment + EVERY)
+    assert store.firing("f2") is not None
+    keeps[0] = Keep(0.0, None)
+    pruner(moment + 2 * EVERY)
+    assert store.firing("f2") is None
+
+
+def test_a_person_prunes_what_the_settings_do_not_keep(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", SCRIPT, f'{CONFIG}keep = "1d"\n')
+    later = datetime.now(UTC) + timedelta(days=2)
+    with Project.load(root) as project:
+        assert find_agenda(project.context) is None
+        assert prune_agenda(project.context, later) == Pruned()
+        assert find_agenda(project.context) is None  # it has created nothing
+        store = open_agenda(project.context)
+        end_firing(store)
+        assert prune_agenda(project.context, datetime.now(UTC)) == Pruned()
+        expected = Pruned(firings=1, events=1)
+        assert prune_agenda(project.context, later, dry_run=True) == expected
+        assert store.firing("f1") is not None
+        assert prune_agenda(project.context, later) == expected
+        assert store.firing("f1") is None

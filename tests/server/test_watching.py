@@ -1,0 +1,121 @@
+"""What watches of a served project see, from the positions in its agenda."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConfigError
+from penstock.project.context import ProjectContext
+from penstock.project.project import Project
+from penstock.scheduler.subscription import Subscription, subscriptions_of
+from penstock.scheduler.values import Decision, EventKind, TriggerEvent
+from penstock.server.agenda_rows import LOOKED
+from penstock.server.agenda_store import AgendaStore
+from penstock.server.opening import open_agenda
+from penstock.server.served_project import ServedProject
+from penstock.server.sources import Message
+from penstock.server.watching import FileWatches, LakeWatches, MessagePump, Sighting, open_pumps
+from tests.engine.toy import write_project
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SCRIPTS = {
+    "models/sums": "-- pipeline\n-- on ducklake://main/events\n-- on s3://in/{partition}.csv\n"
+    "-- partitioned daily\n-- materialize ducklake://main/sums\nSELECT count(*) AS n FROM events",
+}
+
+
+def subscribe(context: ProjectContext) -> dict[str, Subscription]:
+    return subscriptions_of(context.models)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> tuple[Project, ServedProject, AgendaStore]:
+    project = Project.load(write_project(tmp_path / "p", SCRIPTS))
+    project.lake("main").sql("CREATE TABLE events (id INTEGER)")
+    return project, ServedProject(project.context, subscribe), open_agenda(project.context)
+
+
+def record(store: AgendaStore, sighting: Sighting) -> None:
+    store.record(sighting.events, Decision(), sighting.positions, fence=None)
+
+
+def test_nothing_is_seen_of_the_past(
+    served: tuple[Project, ServedProject, AgendaStore],
+) -> None:
+    project, version, store = served
+    project.lake("main").sql("INSERT INTO events VALUES (1)")
+    watches = LakeWatches(version, store)
+    sighting = watches.look()
+    assert sighting.events == ()
+    assert [(one.reader, one.source) for one in sighting.positions] == [(LOOKED, "main")]
+
+
+def test_a_change_is_seen_until_it_is_recorded(
+    served: tuple[Project, ServedProject, AgendaStore],
+) -> None:
+    project, version, store = served
+    record(store, LakeWatches(version, store).look())
+    project.lake("main").sql("INSERT INTO events VALUES (1)")
+    lost = LakeWatches(version, store).look()  # its process dies before it records that
+    again = LakeWatches(version, store).look()
+    assert [event.source for event in again.events] == ["main.main.events"]
+    assert again == lost
+    record(store, again)
+    assert store.position("sums", "main.main.events") == again.events[0].snapshot_id
+    assert LakeWatches(version, store).look().events == ()
+
+
+def test_files_are_listed_at_times(served: tuple[Project, ServedProject, AgendaStore]) -> None:
+    _, version, store = served
+    assert version.version.files == ("s3://in/{partition}.csv",)
+    seconds = [0.0]
+    watches = FileWatches(version, store, 30.0, lambda: seconds[0])
+    watches._looked_at = -1.0
+    assert watches.look() == Sighting()
+    watches.close()
+
+
+@dataclass
+class Source:
+    """A source of two messages."""
+
+    acknowledged: list[str] = field(default_factory=list)
+
+    def messages(self) -> Iterator[Message]:
+        for name in ("a", "b"):
+            yield Message(name, {"n": name}, partial(self.acknowledged.append, name))
+
+    def close(self) -> None:
+        pass
+
+
+def test_messages_are_acknowledged_when_they_are_recorded() -> None:
+    recorded = list[TriggerEvent]()
+    source, wakened = Source(), threading.Event()
+
+    def accept(event: TriggerEvent) -> bool:
+        assert source.acknowledged == [one.id.rpartition("/")[2] for one in recorded]
+        recorded.append(event)
+        return True
+
+    pump = MessagePump("kafka:orders", source, accept, lambda: NOON, wakened.set)
+    pump.start()
+    assert wakened.wait(5)
+    pump.stop()
+    assert [(one.id, one.source, one.kind) for one in recorded] == [
+        ("message:kafka:orders/a", "kafka:orders", EventKind.MESSAGE),
+        ("message:kafka:orders/b", "kafka:orders", EventKind.MESSAGE),
+    ]
+    assert source.acknowledged == ["a", "b"]
+
+
+def test_a_source_needs_its_options() -> None:
+    with pytest.raises(ConfigError):
+        open_pumps([("kafka", "orders")], {}, lambda _: True, lambda: NOON, lambda: None)
