@@ -114,15 +114,15 @@ class Served:
 
     def note(self) -> str:
         self.number += 1
-        self.notes.append(self.number)
         self._send("note", str(self.number), {"id": self.number})
+        self.notes.append(self.number)
         return f"note {self.number}"
 
     def signup(self) -> str:
         self.number += 1
         tenant = self.chance.choice("ab")
-        self.tenants[tenant] = self.number
         self._send("signup", str(self.number), {"tenant": tenant, "n": self.number})
+        self.tenants[tenant] = self.number
         return f"signup {tenant} {self.number}"
 
     def _send(self, name: str, key: str, payload: Mapping[str, object]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.project.project import Project
 from penstock.scheduler.values import EventKind, FiringState, TriggerEvent
+from penstock.server.leases import LEADER, release
 from penstock.server.opening import open_agenda
 from penstock.server.serving import ServeOptions, Server
 from tests import duck
@@ -96,3 +97,23 @@ def test_a_message_builds_its_partition_once(project: Project) -> None:
     assert rows(project, "SELECT tenant FROM tenants") == [("acme",)]
     runs = project.runs()
     assert [(run.run_id, run.trigger) for run in runs] == [(firing.id, "event")]
+
+
+def test_what_each_process_receives_is_recorded_by_the_leader(tmp_path: Path) -> None:
+    script = "-- pipeline\n-- materialize ducklake://main/a\nSELECT 1 AS a"
+    root = write_project(tmp_path / "p", {"models/a": script})
+    servers = [Server(Project.load(root).context, ServeOptions(has_http=False)) for _ in range(2)]
+    leader, follower = servers
+    assert leader._leadership.take() is not None
+    assert follower._leadership.take() is None
+    for number, server in enumerate(servers):
+        event = TriggerEvent(f"message:{number}", EventKind.MESSAGE, "a", datetime.now(UTC))
+        assert server._accept_if_leading(event) == (server is leader)
+    leader._leadership._stop()  # as a process that sleeps: it gives no more signs of life
+    with leader.store.catalog.writing() as connection:
+        release(connection, LEADER, leader._leadership.fence or 0)
+    assert follower._leadership.take() is not None
+    late = TriggerEvent("message:late", EventKind.MESSAGE, "a", datetime.now(UTC))
+    assert not leader._accept_if_leading(late)
+    assert [event.id for event in follower.store.undecided(10)] == ["message:0"]
+    follower._leadership._stop()

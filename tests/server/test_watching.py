@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import ConfigError
+from penstock.errors import CatalogLocked, ConfigError
 from penstock.project.context import ProjectContext
 from penstock.project.project import Project
 from penstock.scheduler.subscription import Subscription, subscriptions_of
@@ -116,6 +116,44 @@ def test_messages_are_acknowledged_when_they_are_recorded() -> None:
     assert source.acknowledged == ["a", "b"]
 
 
+def test_a_message_waits_until_the_catalog_can_be_written() -> None:
+    source, wakened = Source(), threading.Event()
+    failures = [CatalogLocked("locked"), CatalogLocked("locked")]
+    recorded = list[str]()
+
+    def accept(event: TriggerEvent) -> bool:
+        assert len(source.acknowledged) == len(recorded)
+        if failures:
+            raise failures.pop()
+        recorded.append(event.id)
+        return True
+
+    def wake() -> None:
+        if len(recorded) == 2:
+            wakened.set()
+
+    pump = MessagePump("kafka:orders", source, accept, lambda: NOON, wake)
+    pump.start()
+    assert wakened.wait(10)
+    pump.stop()
+    assert recorded == ["message:kafka:orders/a", "message:kafka:orders/b"]
+    assert source.acknowledged == ["a", "b"]
+
+
+def test_a_message_that_was_not_recorded_is_not_acknowledged() -> None:
+    source, tried = Source(), threading.Event()
+
+    def accept(_: TriggerEvent) -> bool:
+        tried.set()
+        raise CatalogLocked("locked")
+
+    pump = MessagePump("kafka:orders", source, accept, lambda: NOON, lambda: None)
+    pump.start()
+    assert tried.wait(5)
+    pump.stop()
+    assert source.acknowledged == []
+
+
 def test_a_source_needs_its_options() -> None:
     with pytest.raises(ConfigError):
-        open_pumps([("kafka", "orders")], {}, lambda _: True, lambda: NOON, lambda: None)
+        open_pumps([("kafka", "orders")], {}, {}, lambda: NOON, lambda: None)

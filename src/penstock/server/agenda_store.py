@@ -52,6 +52,7 @@ from penstock.server.agenda_rows import (
 )
 from penstock.server.backfill_store import Backfill, BackfillProgress, BackfillState
 from penstock.server.decision_records import Recording, insert_events, record
+from penstock.server.leases import LEADER, check_fence
 from penstock.server.pruning import Pruned
 from penstock.server.state_access import StateAccess, rows_in
 
@@ -123,31 +124,41 @@ class AgendaStore:
         recording = Recording(events, decision, positions, fence)
         return self._access.write(partial(record, recording=recording))
 
-    def accept(self, event: TriggerEvent, *, user: str | None = None) -> bool:
+    def accept(
+        self, event: TriggerEvent, *, user: str | None = None, fence: int | None = None
+    ) -> bool:
         """Record an event before anything is decided. Any process may.
 
         Args:
             event: The event.
             user: Who sent it.
+            fence: The fence of the leader, if only the leader is to record it.
 
         Returns:
             False where an event of this id was recorded before, which stays as it is.
         """
-        return self.accept_all([event], user=user)[0]
+        return self.accept_all([event], user=user, fence=fence)[0]
 
-    def accept_all(self, events: Sequence[TriggerEvent], *, user: str | None = None) -> list[bool]:
+    def accept_all(
+        self, events: Sequence[TriggerEvent], *, user: str | None = None, fence: int | None = None
+    ) -> list[bool]:
         """Record events in one transaction before anything is decided.
 
         Args:
             events: The events, in their order.
             user: Who sent them.
+            fence: The fence of the leader, if only the leader is to record them.
 
         Returns:
             Of each event, whether it is new.
         """
-        return self._access.write(
-            lambda connection: insert_events(connection, events, database_time(connection), user)
-        )
+
+        def act(connection: Connection) -> list[bool]:
+            if fence is not None:
+                check_fence(connection, LEADER, fence)
+            return insert_events(connection, events, database_time(connection), user)
+
+        return self._access.write(act)
 
     def undecided(self, limit: int) -> list[TriggerEvent]:
         """Return events that have no outcome, in the order in which they were recorded.

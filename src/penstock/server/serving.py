@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.errors import PenstockError
+from penstock.errors import ClaimLost, PenstockError
 from penstock.scheduler.freshness import late_events
 from penstock.scheduler.matching import Index
 from penstock.scheduler.schedules import due_events
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.events import EventSink
     from penstock.project.context import ProjectContext
     from penstock.scheduler.subscription import Subscription
-    from penstock.scheduler.values import Firing, Outcome
+    from penstock.scheduler.values import Firing, Outcome, TriggerEvent
     from penstock.server.agenda_store import AgendaStore
     from penstock.server.firing_runner import FiringEnd
     from penstock.server.http_server import HttpServer
@@ -86,6 +86,7 @@ class Server:
         self._serve = context.settings.serve
         self.holder = new_uuid7()
         self._store = open_agenda(context)
+        self._leadership = Leadership(self._store.catalog, self.holder)
         self._project = ServedProject(context, partial(_subscribe, self._serve))
         self._metrics: Metrics | None = None
         self._app: Starlette | None = None
@@ -116,9 +117,9 @@ class Server:
                 pump.start()
                 stack.callback(pump.stop)
             ready(None if server is None else server.url)
-            with Leadership(self._store.catalog, self.holder) as leadership:
+            with self._leadership:
                 while not self.service.is_stopped:
-                    self._lead(leadership)
+                    self._lead(self._leadership)
                 self.service.drain()
 
     def _lead(self, leadership: Leadership) -> None:
@@ -213,8 +214,18 @@ class Server:
             "postgres": {"conninfo": serve.postgres_dsn or ""},
         }
         pairs = sorted((kind, name) for kind, name in names)
-        store, service = self._store, self.service
-        return open_pumps(pairs, options, store.accept, service.clock, service.wake)
+        accept = {"kafka": self._store.accept, "postgres": self._accept_if_leading}
+        return open_pumps(pairs, options, accept, self.service.clock, self.service.wake)
+
+    def _accept_if_leading(self, event: TriggerEvent) -> bool:
+        """Record an event that each process receives, under an id of its own."""
+        fence = self._leadership.fence
+        if fence is None:
+            return False
+        try:
+            return self._store.accept(event, fence=fence)
+        except ClaimLost:
+            return False
 
     @contextmanager
     def _http(self) -> Iterator[HttpServer]:

@@ -18,12 +18,15 @@ from penstock.server.sources import MessageSource, open_source
 from penstock.server.table_watch import TableWatch
 
 if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
     from penstock.lakes.catalog.catalog import Catalog
     from penstock.scheduler.values import Outcome
     from penstock.server.firing_runner import FiringEnd
     from penstock.server.served_project import ServedProject
 
 LOG = logging.getLogger("penstock.serve")
+_LONGEST_WAIT = 10.0  # seconds between two attempts to record a message
 
 
 class Store(Protocol):
@@ -233,6 +236,7 @@ class MessagePump:
         self._accept = accept
         self._clock = clock
         self._wake = wake
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"penstock-{name}", daemon=True)
 
     def start(self) -> None:
@@ -241,6 +245,7 @@ class MessagePump:
 
     def stop(self) -> None:
         """End, and wait for the end."""
+        self._closed.set()
         self._source.close()
         if self._thread.is_alive():
             self._thread.join(10.0)
@@ -255,17 +260,34 @@ class MessagePump:
                     time=self._clock(),
                     payload=message.payload,
                 )
-                self._accept(event)
+                self._record(event)
                 message.acknowledge()
                 self._wake()
         except PenstockError as error:
             LOG.error("messages of %s have ended: %s", self._name, error)
 
+    def _record(self, event: TriggerEvent) -> None:
+        """Record an event, until the catalog can be written or the pump ends."""
+        import tenacity
+
+        tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(PenstockError),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=_LONGEST_WAIT),
+            stop=tenacity.stop_when_event_set(self._closed),
+            sleep=tenacity.sleep_using_event(self._closed),
+            before_sleep=self._tell_retry,
+            reraise=True,
+        )(self._accept, event)
+
+    def _tell_retry(self, state: RetryCallState) -> None:
+        error = None if state.outcome is None else state.outcome.exception()
+        LOG.error("a message of %s is not recorded yet: %s", self._name, error)
+
 
 def open_pumps(
     names: Iterable[tuple[str, str]],
     options: Mapping[str, Mapping[str, object]],
-    accept: Callable[[TriggerEvent], bool],
+    accept: Mapping[str, Callable[[TriggerEvent], bool]],
     clock: Callable[[], datetime],
     wake: Callable[[], None],
 ) -> list[MessagePump]:
@@ -274,7 +296,7 @@ def open_pumps(
     Args:
         names: Of each source its kind and the name of its channel or topic.
         options: The options of each kind, without the channel or topic.
-        accept: Records an event.
+        accept: Records an event, by the kind of its source.
         clock: Returns the time.
         wake: Is called when a message was recorded.
 
@@ -285,5 +307,5 @@ def open_pumps(
     pumps = []
     for kind, name in names:
         source = open_source(kind, {**options.get(kind, {}), parameters[kind]: name})
-        pumps.append(MessagePump(f"{kind}:{name}", source, accept, clock, wake))
+        pumps.append(MessagePump(f"{kind}:{name}", source, accept[kind], clock, wake))
     return pumps
