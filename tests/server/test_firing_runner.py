@@ -42,6 +42,19 @@ def test_a_change_of_an_input_rebuilds_all_that_it_put_behind() -> None:
     assert "behind" not in timed
 
 
+def test_a_backfill_of_all_slices_rebuilds_what_is_up_to_date(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.made("days", *days(2))
+    _, plan, _ = plan_firing(shop.project.context, firing(kind=EventKind.BACKFILL))
+    assert not plan.request.force
+    forced = firing(kind=EventKind.BACKFILL, payload={"force": True})
+    assert read_options(forced)["payload"] is None
+    _, plan, _ = plan_firing(shop.project.context, forced)
+    assert plan.request.force
+    assert plan.request.payload is None
+    assert [str(slice_) for slice_ in plan.steps[0].slices] == ["2026-01-02"]
+
+
 def test_a_firing_that_did_not_begin_is_planned_under_its_id(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.made("days", *days(1))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.scheduler.values import EventKind, TriggerEvent
+from penstock.server.firing_runner import FORCE
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def queue_backfill(
     store.add_backfill(
         Backfill(backfill_id, model.name, slices[0], slices[-1], moment, user=user_name())
     )
-    payload = {"force": True} if all_ else None
     events = [
         TriggerEvent(
             id=f"backfill:{backfill_id}/{key}",
@@ -54,7 +54,7 @@ def queue_backfill(
             source=model.name,
             time=moment,
             partition=key,
-            payload=payload,
+            payload={FORCE: True} if all_ else None,
             backfill=backfill_id,
         )
         for key in slices

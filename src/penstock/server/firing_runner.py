@@ -31,6 +31,7 @@ TRIGGERS: Mapping[EventKind, str] = {
     EventKind.BACKFILL: "backfill",
 }
 """The trigger of the run that lists of runs show, by the kind of the event."""
+FORCE = "force"  # in the payload of a backfill: rebuild what is up to date, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def read_options(firing: Firing) -> RunOptions:
         options["partition"] = firing.partition
     if firing.kind in {EventKind.ASSET, EventKind.FRESHNESS}:
         options["behind"] = True
+    if firing.kind is EventKind.BACKFILL:
+        options |= {"payload": None, "force": bool((firing.payload or {}).get(FORCE))}
     return options
 
 

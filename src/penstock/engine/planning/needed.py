@@ -137,8 +137,8 @@ def _widest_slices(edge: Edge, slices: Sequence[Slice], now: datetime) -> Sequen
         return slices
     latest = max(spans, key=lambda pair: pair[0].end)
     earliest = min(spans, key=lambda pair: pair[0].start)
-    ends = (earliest[1], latest[1])
-    return [each for span, each in spans if span.end > now or each in ends]
+    outermost = (earliest[1], latest[1])
+    return [slice_ for span, slice_ in spans if span.end > now or slice_ in outermost]
 
 
 def _made_by(planned: Collection[Slice]) -> Callable[[Slice], bool]:

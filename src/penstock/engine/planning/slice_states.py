@@ -362,10 +362,10 @@ def recorded_of(
     lost = {name: undone(connection, name, made, rolled_back) for name, made in by_target.items()}
     # Back first: of one moment the record itself is the last word.
     by_target = {name: [*lost[name].back, *made] for name, made in by_target.items()}
-    every = [record for made in by_target.values() for record in made]
-    for name, made in by_target.items():
-        # An earlier record of a slice that was made again is not of the rows that are there.
-        current = {record.slice for record in made} - lost[name].gone
+    every = [record for records in by_target.values() for record in records]
+    for name, records in by_target.items():
+        # An earlier record of a slice that was built again does not describe the current rows.
+        current = {record.slice for record in records} - lost[name].gone
         every += [record for record in lost[name].there if record.slice not in current]
     outside = look(connection, where, every, rolled_back)
     return {name: Recorded(made, outside, lost[name]) for name, made in by_target.items()}
