@@ -149,7 +149,8 @@ def list_backfills(connection: Connection) -> list[BackfillProgress]:
     query = select(*groups, func.count()).where(FIRING.c.backfill_id.is_not(None))
     for backfill_id, state, number in connection.execute(query.group_by(*groups)):
         numbers[backfill_id][FiringState(state)] = number
-    rows = connection.execute(select(BACKFILL).order_by(BACKFILL.c.backfill_id.desc()))
+    newest_first = (BACKFILL.c.created_at.desc(), BACKFILL.c.backfill_id.desc())
+    rows = connection.execute(select(BACKFILL).order_by(*newest_first))
     return [BackfillProgress(_as_backfill(row), numbers.get(row.backfill_id, {})) for row in rows]
 
 

@@ -98,7 +98,7 @@ class TokenStore:
         Returns:
             The tokens.
         """
-        query = select(TOKEN).order_by(TOKEN.c.token_id)
+        query = select(TOKEN).order_by(TOKEN.c.created_at, TOKEN.c.token_id)
         return self._access.read(
             lambda connection: [_as_token(row) for row in connection.execute(query)], []
         )
