@@ -93,9 +93,9 @@ def find_wait(firing: Firing, pauses: Iterable[Pause], moment: datetime) -> Wait
     ready_at = firing.ready_at if firing.ready_at and moment < firing.ready_at else None
     active_pauses = list(pauses)
     if active_pauses:
-        ends = [pause.until for pause in active_pauses if pause.until is not None]
-        is_limited = len(ends) == len(active_pauses)
-        until = max((*ends, *([ready_at] if ready_at else []))) if is_limited else None
+        end_times = [pause.until for pause in active_pauses if pause.until is not None]
+        is_limited = len(end_times) == len(active_pauses)
+        until = max((*end_times, *([ready_at] if ready_at else []))) if is_limited else None
         return Wait(_describe_pause(active_pauses[0]), until)
     if ready_at:
         return Wait(f"debounced until {_format_time(ready_at)}", ready_at)

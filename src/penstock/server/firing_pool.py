@@ -74,16 +74,16 @@ class FiringPool:
         Returns:
             The ends of the firings.
         """
-        ends: list[FiringEnd] = []
+        firing_ends: list[FiringEnd] = []
         while True:
             try:
                 end = self._ends.get_nowait()
             except Empty:
-                return ends
+                return firing_ends
             _, thread = self._threads.pop(end.firing.id)
             self._cancelled.pop(end.firing.id)
             thread.join()
-            ends.append(end)
+            firing_ends.append(end)
 
     def cancel(self, firing_id: str) -> None:
         """Cancel a running firing. It ends when Spark has stopped its jobs.

@@ -62,16 +62,16 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
     """
     from starlette.requests import ClientDisconnect
 
-    too_large = RefusedRequest(413, f"the body is longer than {limit} bytes", hint=_TOO_LARGE_HINT)
+    too_large = f"the body is longer than {limit} bytes"
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length[:20]) > limit:
-        raise too_large
+        raise RefusedRequest(413, too_large, hint=_TOO_LARGE_HINT)
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 if len(body) + len(chunk) > limit:
-                    raise too_large
+                    raise RefusedRequest(413, too_large, hint=_TOO_LARGE_HINT)
                 body += chunk
     except TimeoutError:
         raise RefusedRequest(
