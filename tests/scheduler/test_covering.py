@@ -271,7 +271,7 @@ def test_a_board_leaves_its_agenda_as_it_was() -> None:
     assert agenda.firings["f"] is waiting
     assert board.changed[0].events == ("1", "2")
     assert board.has_covered("m", "2")
-    assert board.newest_in(lane_of(waiting)) == board.changed[0]
+    assert board.find_newest(lane_of(waiting)) == board.changed[0]
 
 
 def test_only_what_waits_is_debounced() -> None:

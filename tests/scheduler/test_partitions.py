@@ -73,7 +73,12 @@ def test_a_slice_of_the_source_is_one_of_the_reader(
         ("acme", TENANT, DAILY, "'acme' is not a valid daily partition"),
         ("2026-5-16", None, DAILY, "though it can be read as 2026-05-16"),
         ("2026-05-16", MONTHLY, DAILY, "is not a valid monthly partition"),
-        ("2026-05-16", DAILY, TENANT, "is a daily partition of main.main.s, and m has $.tenant"),
+        (
+            "2026-05-16",
+            DAILY,
+            TENANT,
+            "is a daily partition of main.main.s, but m is partitioned by $.tenant",
+        ),
         ("2026-05-09", DAILY, SINCE, "2026-05-09 is before start 2026-05-10 of m"),
         ("2026-04", MONTHLY, SINCE, "before start 2026-05-10"),
         ("9999-12-31", None, DAILY, "outside of the calendar"),
@@ -97,7 +102,7 @@ def test_a_month_fires_a_limited_number_of_hours() -> None:
     slices = find_slices(change("e", "s"), match(HOURLY, "2026-05", MONTHLY))
     assert len(slices.keys) == MAX_SLICES_OF_EVENT
     assert slices.keys[-1] == "2026-05-31T23"
-    assert f"{31 * 24 - MAX_SLICES_OF_EVENT} older ones did not" in (slices.reason or "")
+    assert f"{31 * 24 - MAX_SLICES_OF_EVENT} older slices did not" in (slices.reason or "")
     assert "penstock backfill m --from 2026-05-01T00 --to 2026-05-23T15" in (slices.reason or "")
 
 

@@ -66,7 +66,12 @@ def test_a_time_that_was_not_missed_always_fires(mode: str) -> None:
 @pytest.mark.parametrize(
     ("catchup", "partition", "hours", "reason"),
     [
-        (Catchup("none"), None, [], "(catchup none), as all times after 2026-05-16T00:00:00"),
+        (
+            Catchup("none"),
+            None,
+            [],
+            "(catchup none), like all earlier times after 2026-05-16T00:00:00",
+        ),
         (Catchup("latest"), None, [72], "catchup latest: 2026-05-19T00:00:00+00:00 fires instead"),
         (
             Catchup("latest", window=HOUR / 4),

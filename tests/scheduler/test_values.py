@@ -11,8 +11,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def test_a_pause_without_an_end_lasts() -> None:
     later = NOON + timedelta(days=400)
-    assert Pause("orders", NOON).holds(later)
-    assert not Pause("orders", NOON, until=later).holds(later)
+    assert Pause("orders", NOON).is_active_at(later)
+    assert not Pause("orders", NOON, until=later).is_active_at(later)
 
 
 def test_a_firing_of_the_whole_table_has_no_partition() -> None:

@@ -59,7 +59,7 @@ def test_any_bytes_are_an_object_or_refused(body: bytes) -> None:
         (b'{"a": \n x}', "line 2, column 2"),
         (b"\xef\xbb\xbf{}", "line 1"),
         (b'{"a": {"b": 1, "b": 2}}', "a key twice"),
-        (b'{"a": -Infinity}', "-Infinity is not a number"),
+        (b'{"a": -Infinity}', "-Infinity is not a JSON number"),
         (b'{"a": 1e400}', "too large"),
         (b'{"a": ' + b"1" * 39 + b"}", "more than 38 digits"),
         (b'{"a": ' + b"1" * 100_000 + b"}", "more than 38 digits"),

@@ -11,7 +11,7 @@ from penstock.errors import ConfigError
 from penstock.project.context import ProjectContext
 from penstock.project.project import Project
 from penstock.scheduler.subscription import Subscription
-from penstock.server.served_project import ServedProject, digest_files, load_again
+from penstock.server.served_project import ServedProject, digest_files, reload_context
 from tests.engine.toy import CONFIG, write_project
 
 ORDERS = "-- pipeline\n-- materialize ducklake://main/orders\nSELECT 1 AS id\n"
@@ -62,8 +62,8 @@ def test_a_project_with_errors_keeps_its_last_version(root: Path) -> None:
 def test_other_lakes_need_a_restart(root: Path) -> None:
     context = Project.load(root).context
     (root / "penstock.toml").write_text(CONFIG.replace("meta.sqlite", "other.sqlite"))
-    with pytest.raises(ConfigError, match="other lakes") as caught:
-        load_again(context)
+    with pytest.raises(ConfigError, match="the lakes or the settings of Spark") as caught:
+        reload_context(context)
     assert caught.value.hint == "restart penstock serve"
 
 

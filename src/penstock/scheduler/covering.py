@@ -1,12 +1,12 @@
-"""Find or begin the firing that covers an event: joins, debounces, and firings that have not begun.
+"""Find or create the firing that covers an event, by the rules of joins and debounces.
 
-Firings of one model and partition stand in lanes. In a lane, the newest firing that has not started
-may cover a later event:
+The firings of one model and partition are grouped into lanes. The newest firing of a lane that has
+not started may cover a later event:
 
-- without payloads, it covers all later events of the lane;
-- with payloads, it covers a later event only within the debounce, whose last payload wins;
-- in a join (``trigger all``), it collects the partitioned sources that have arrived;
-- a backfill has its own lanes, so that no event waits for it and none ends with it.
+- Without payloads, it covers all later events of the lane.
+- With payloads, it covers a later event only within the debounce. The last payload wins.
+- In a join (``trigger all``), it collects the partitioned sources that have arrived.
+- Each backfill has its own lanes. So no other event waits for a backfill, or is cancelled with it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _NOT_STARTED = frozenset({FiringState.WAITING, FiringState.QUEUED})
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Firings of which one may cover an event that another one would.
+    """A group of firings. The newest one that has not started covers the events of the group.
 
     Attributes:
-        model: The model.
+        model: The name of the model.
         key: The partition, or `penstock.scheduler.values.WHOLE`.
-        has_payload: Whether each of them has a payload of its own.
-        is_join: Whether they wait for several sources.
+        has_payload: Whether each firing has its own payload.
+        is_join: Whether the firings wait for several sources.
         kind: ``BACKFILL`` for a backfill, else None.
-        backfill: The backfill.
+        backfill: The id of the backfill.
     """
 
     model: str
@@ -70,13 +70,13 @@ def lane_of(firing: Firing) -> Lane:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One slice of a model that an event asks for.
+    """The request of an event to fire one slice of a model.
 
     Attributes:
         event: The event.
-        reader: The model.
+        reader: The subscription of the model.
         key: The partition, or `penstock.scheduler.values.WHOLE`.
-        source: The asset that changed.
+        source: The asset that changed; None for an event of another kind.
     """
 
     event: TriggerEvent
@@ -86,7 +86,7 @@ class Demand:
 
     @property
     def debounce(self) -> timedelta | None:
-        """Return how long the inputs must be quiet; a schedule and a person do not wait."""
+        """Return the debounce of the event. Only changes of assets and messages have one."""
         if self.event.kind not in {EventKind.ASSET, EventKind.MESSAGE}:
             return None
         if self.event.kind is EventKind.MESSAGE:
@@ -97,12 +97,12 @@ class Demand:
 
     @property
     def is_join(self) -> bool:
-        """Return whether the slice waits for other sources too."""
+        """Return whether the slice also waits for other sources."""
         return self.reader.joins and self.source is not None and self.source.is_partitioned
 
     @property
     def lane(self) -> Lane:
-        """Return where a firing stands that may cover it."""
+        """Return the lane of the firings that may cover the event."""
         event = self.event
         kind = event.kind if event.kind is EventKind.BACKFILL else None
         has_payload = event.payload is not None and not self.is_join
@@ -110,13 +110,13 @@ class Demand:
 
 
 class Board:
-    """The open firings while a decision is made, with what became of events. It is changed."""
+    """The working state of a decision: open firings, and outcomes of events. It is mutable."""
 
     def __init__(self, agenda: Agenda, new_id: Callable[[], str]) -> None:
-        """Put up the firings of an agenda, which is not changed.
+        """Copy the open firings of an agenda.
 
         Args:
-            agenda: The agenda.
+            agenda: The agenda. It is not changed.
             new_id: Returns the id of a new firing.
         """
         self.new_id = new_id
@@ -131,7 +131,7 @@ class Board:
                 self._lanes[lane_of(firing)] = firing.id
 
     def put(self, firing: Firing) -> None:
-        """Add a firing, or take the place of the one with its id.
+        """Add a firing, or replace the firing with the same id.
 
         Args:
             firing: The firing.
@@ -144,82 +144,82 @@ class Board:
     def record(
         self, event: str, model: str, kind: OutcomeKind, firing: str | None = None, reason: str = ""
     ) -> None:
-        """Record what became of an event for a model, in place of what was recorded before.
+        """Record the outcome of an event for a model. It replaces an earlier outcome of the firing.
 
         Args:
             event: The id of the event.
-            model: The model.
-            kind: What became of it.
-            firing: The id of the firing that covers it.
-            reason: Why it was ignored or superseded.
+            model: The name of the model.
+            kind: The kind of the outcome.
+            firing: The id of the firing that covers the event.
+            reason: Why the event was ignored or superseded.
         """
         self._outcomes[event, model, firing] = Outcome(event, model, kind, firing, reason or None)
 
     def has_covered(self, model: str, event: str) -> bool:
-        """Return whether an open firing of a model covers an event already.
+        """Return whether an open firing of a model already covers an event.
 
         Args:
-            model: The model.
+            model: The name of the model.
             event: The id of the event.
 
         Returns:
-            True if one does.
+            True if a firing covers it.
         """
         return event in self._events.get(model, ())
 
-    def newest_in(self, lane: Lane) -> Firing | None:
-        """Return the newest firing of a lane that has not started.
+    def find_newest(self, lane: Lane) -> Firing | None:
+        """Find the newest firing of a lane that has not started.
 
         Args:
             lane: The lane.
 
         Returns:
-            The firing; None if there is none.
+            The firing; None if the lane has no such firing.
         """
-        identity = self._lanes.get(lane)
-        return None if identity is None else self._firings[identity]
+        firing_id = self._lanes.get(lane)
+        return None if firing_id is None else self._firings[firing_id]
 
     @property
     def not_started(self) -> list[Firing]:
-        """Return the firings that have not started, in the order in which they began."""
+        """Return the firings that have not started, in the order in which they were created."""
         return [firing for firing in self._firings.values() if firing.state in _NOT_STARTED]
 
     @property
     def changed(self) -> tuple[Firing, ...]:
-        """Return the firings that are new or were changed."""
-        return tuple(self._firings[identity] for identity in self._changed)
+        """Return the new and changed firings."""
+        return tuple(self._firings[firing_id] for firing_id in self._changed)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Return what became of the events."""
+        """Return the outcomes of the events."""
         return tuple(self._outcomes.values())
 
 
 def cover(board: Board, demand: Demand) -> None:
-    """Let a firing cover a slice that an event asks for; begin one if none may.
+    """Cover a demand with an existing firing, or create a firing.
 
     Args:
-        board: The firings, which are changed.
-        demand: The slice.
+        board: The firings. They are changed.
+        demand: The demand.
     """
-    firing = board.newest_in(demand.lane)
+    firing = board.find_newest(demand.lane)
     if demand.is_join:
-        _cover_in_join(board, demand, firing)
+        _cover_by_join(board, demand, firing)
     elif demand.event.payload is not None:
-        _cover_payload(board, demand, firing)
+        _cover_with_payload(board, demand, firing)
     else:
-        _cover_plain(board, demand, firing or _complete_join(board, demand))
+        _cover_without_payload(board, demand, firing or _find_complete_join(board, demand))
 
 
 def is_debouncing(firing: Firing, moment: datetime) -> bool:
-    """Return whether the debounce of a firing lasts at a moment.
+    """Return whether the debounce of a firing has not ended at a moment.
 
     Args:
         firing: The firing.
         moment: The moment.
 
     Returns:
-        True before its end, if the firing has not been queued.
+        True before the end, unless the firing was queued.
     """
     is_waiting = firing.state is FiringState.WAITING
     return is_waiting and firing.ready_at is not None and moment < firing.ready_at
@@ -229,60 +229,60 @@ def required_sources(reader: Subscription) -> tuple[str, ...]:
     """Return the sources that must arrive before a model fires.
 
     Args:
-        reader: The model.
+        reader: The subscription of the model.
 
     Returns:
-        The names of its partitioned sources; none if it fires on any.
+        The names of its partitioned sources; none if any source fires the model.
     """
     names = (source.name for source in reader.sources if reader.joins and source.is_partitioned)
     return tuple(dict.fromkeys(names))
 
 
-def _cover_in_join(board: Board, demand: Demand, firing: Firing | None) -> None:
+def _cover_by_join(board: Board, demand: Demand, firing: Firing | None) -> None:
     name = demand.source.name if demand.source else ""
     if firing is None:
         required = required_sources(demand.reader)
         missing = tuple(source for source in required if source != name)
-        _begin(board, demand, arrived=(name,), missing=missing)
+        _create_firing(board, demand, arrived=(name,), missing=missing)
         return
     is_waiting = firing.state is FiringState.WAITING
-    _join(
+    _join_firing(
         board,
         demand,
         firing,
         arrived=tuple(dict.fromkeys((*firing.arrived, name))),
         missing=tuple(source for source in firing.missing if source != name),
-        fire_time=max(firing.fire_time, _fire_time(demand.event)),
+        fire_time=max(firing.fire_time, _choose_fire_time(demand.event)),
         payload=firing.payload if demand.event.payload is None else demand.event.payload,
-        ready_at=_ready_at(demand, firing) if is_waiting else None,
+        ready_at=_compute_debounce_end(demand, firing) if is_waiting else None,
     )
 
 
-def _cover_payload(board: Board, demand: Demand, firing: Firing | None) -> None:
+def _cover_with_payload(board: Board, demand: Demand, firing: Firing | None) -> None:
     if firing is None or not demand.debounce or not is_debouncing(firing, demand.event.time):
-        _begin(board, demand)
+        _create_firing(board, demand)
     else:
-        _supersede(board, demand, firing)
+        _supersede_event(board, demand, firing)
 
 
-def _cover_plain(board: Board, demand: Demand, firing: Firing | None) -> None:
+def _cover_without_payload(board: Board, demand: Demand, firing: Firing | None) -> None:
     if firing is None:
-        _begin(board, demand)
+        _create_firing(board, demand)
     elif not demand.debounce or not is_debouncing(firing, demand.event.time):
-        _join(board, demand, firing, ready_at=None)
+        _join_firing(board, demand, firing, ready_at=None)
     elif firing.arrived:
-        _join(board, demand, firing, ready_at=_ready_at(demand, firing))
+        _join_firing(board, demand, firing, ready_at=_compute_debounce_end(demand, firing))
     else:
-        _supersede(board, demand, firing)
+        _supersede_event(board, demand, firing)
 
 
-def _complete_join(board: Board, demand: Demand) -> Firing | None:
-    """Return a firing for which all sources have arrived, and which any event may join."""
-    firing = board.newest_in(replace(demand.lane, is_join=True)) if demand.reader.joins else None
+def _find_complete_join(board: Board, demand: Demand) -> Firing | None:
+    """Find a join whose sources have all arrived. It covers any event of the slice."""
+    firing = board.find_newest(replace(demand.lane, is_join=True)) if demand.reader.joins else None
     return None if firing is None or firing.missing else firing
 
 
-def _begin(
+def _create_firing(
     board: Board, demand: Demand, arrived: tuple[str, ...] = (), missing: tuple[str, ...] = ()
 ) -> None:
     event = demand.event
@@ -291,13 +291,13 @@ def _begin(
         demand.reader.model,
         demand.key,
         event.kind,
-        _fire_time(event),
-        FiringState.WAITING,  # until it is settled whether it may be queued
+        _choose_fire_time(event),
+        FiringState.WAITING,  # `readiness.settle` queues it
         payload=event.payload,
         events=(event.id,),
         arrived=arrived,
         missing=missing,
-        ready_at=_ready_at(demand, None),
+        ready_at=_compute_debounce_end(demand, None),
         depth=event.depth,
         models=event.models,
         backfill=event.backfill,
@@ -306,22 +306,23 @@ def _begin(
     board.record(event.id, firing.model, OutcomeKind.FIRED, firing.id)
 
 
-def _join(board: Board, demand: Demand, firing: Firing, **changes: Any) -> None:
-    board.put(_extend(firing, demand.event, **changes))
+def _join_firing(board: Board, demand: Demand, firing: Firing, **changes: Any) -> None:
+    board.put(_add_event(firing, demand.event, **changes))
     board.record(demand.event.id, firing.model, OutcomeKind.JOINED, firing.id)
 
 
-def _supersede(board: Board, demand: Demand, firing: Firing) -> None:
+def _supersede_event(board: Board, demand: Demand, firing: Firing) -> None:
+    """Make the event of a demand the one that a firing runs for, in place of its last event."""
     event, debounce = demand.event, demand.debounce or timedelta()
     reason = f"a later event within its debounce of {seconds(debounce.total_seconds())}"
     board.record(firing.events[-1], firing.model, OutcomeKind.SUPERSEDED, firing.id, reason)
-    ready_at = _ready_at(demand, firing)
-    changes = {"fire_time": _fire_time(event), "payload": event.payload, "ready_at": ready_at}
-    board.put(_extend(firing, event, **changes))
+    fire_time, ready_at = _choose_fire_time(event), _compute_debounce_end(demand, firing)
+    changes = {"fire_time": fire_time, "payload": event.payload, "ready_at": ready_at}
+    board.put(_add_event(firing, event, **changes))
     board.record(event.id, firing.model, OutcomeKind.FIRED, firing.id)
 
 
-def _extend(firing: Firing, event: TriggerEvent, **changes: Any) -> Firing:
+def _add_event(firing: Firing, event: TriggerEvent, **changes: Any) -> Firing:
     return replace(
         firing,
         events=(*firing.events, event.id),
@@ -331,14 +332,14 @@ def _extend(firing: Firing, event: TriggerEvent, **changes: Any) -> Firing:
     )
 
 
-def _fire_time(event: TriggerEvent) -> datetime:
+def _choose_fire_time(event: TriggerEvent) -> datetime:
     return event.fire_time or event.time
 
 
-def _ready_at(demand: Demand, firing: Firing | None) -> datetime | None:
-    """Return the end of the debounce; an event that comes out of order does not shorten it."""
-    before = firing.ready_at if firing else None
+def _compute_debounce_end(demand: Demand, firing: Firing | None) -> datetime | None:
+    """Return the end of the debounce. An event out of order does not move it back."""
+    previous_end = firing.ready_at if firing else None
     if not demand.debounce:
-        return before
-    ready_at = demand.event.time + demand.debounce
-    return ready_at if before is None else max(before, ready_at)
+        return previous_end
+    end = demand.event.time + demand.debounce
+    return end if previous_end is None else max(previous_end, end)

@@ -1,14 +1,14 @@
-"""Find which slices of a reader an event is about.
+"""Find the slices of a model that an event concerns.
 
-The partition is resolved once, at the top of a chain. An event with a partition passes it on and
-never resolves it from a time, so that a chain that crosses midnight stays on its slice.
+The first event of a chain resolves the partition. Later events of the chain have the partition, and
+never resolve it from a time. So a chain that crosses midnight stays on its slice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from functools import lru_cache
 
 from penstock.errors import PartitionError
@@ -30,19 +30,19 @@ from penstock.scheduler.subscription import Subscription
 from penstock.scheduler.values import WHOLE, TriggerEvent
 
 MAX_SLICES_OF_EVENT = 200
-"""The slices of a reader that one event fires, at most: a month fires no 744 hours."""
+"""The maximum number of slices that one event fires: a month does not fire its 744 hours."""
 
 _INSTANT = timedelta(microseconds=1)
-_Values = tuple[tuple[str, ...], tuple[str, ...]]  # all, and those that are not before the start
+_Values = tuple[tuple[str, ...], tuple[str, ...]]  # all, and those from the start of the model on
 
 
 @dataclass(frozen=True, slots=True)
 class EventSlices:
-    """The slices of a reader that an event is about.
+    """The slices of a model that an event concerns.
 
     Attributes:
-        keys: The partitions, the oldest first, or `WHOLE` alone.
-        reason: Why there are none, or why there are no more.
+        keys: The partitions, the oldest first; or only `WHOLE`.
+        reason: Why slices are left out; None if none are.
     """
 
     keys: tuple[str, ...] = ()
@@ -50,37 +50,40 @@ class EventSlices:
 
 
 def find_slices(event: TriggerEvent, match: Match) -> EventSlices:
-    """Find the slices of a reader that an event is about.
+    """Find the slices of a model that an event concerns.
 
     Args:
         event: The event.
-        match: The reader, with the partition of its source.
+        match: The model, with the partition of its source.
 
     Returns:
-        The slices, or why there are none.
+        The slices, or the reason for having none.
     """
     spec = match.reader.partition
     if spec is None:
         return EventSlices((WHOLE,))
     try:
         if spec.kind not in TIME_KINDS:
-            return _dynamic_slices(spec, event, match)
+            return _find_dynamic_slices(spec, event, match)
         if match.partition:
-            values, eligible = _convert(match.partition, match.origin, spec)
+            values, eligible = _convert_partition(match.partition, match.origin, spec)
         else:
-            values, eligible = _since_start([_slice_at(spec, event.fire_time or event.time)], spec)
-        return _limit(values, eligible, match.reader)
+            value = render(spec, bucket_at(spec, event.fire_time or event.time))
+            values, eligible = _split_at_start([value], spec)
+        return _limit_slices(values, eligible, match.reader)
     except PartitionError as error:
         return EventSlices(reason=error.message)
-    except OverflowError:  # the slice after it begins in the year 10000
+    except OverflowError:  # the slice ends in the year 10000
         return EventSlices(reason=f"{match.partition} is outside of the calendar")
 
 
-def _dynamic_slices(spec: PartitionSpec, event: TriggerEvent, match: Match) -> EventSlices:
+def _find_dynamic_slices(spec: PartitionSpec, event: TriggerEvent, match: Match) -> EventSlices:
     if match.partition:
         if match.origin is not None and match.origin.kind in TIME_KINDS:
-            kinds = f"{match.origin.kind} partition of {event.source}"
-            reason = f"{match.partition} is a {kinds}, and {match.reader.model} has {spec.key}"
+            reason = (
+                f"{match.partition} is a {match.origin.kind} partition of {event.source}, but "
+                f"{match.reader.model} is partitioned by {spec.key}"
+            )
             return EventSlices(reason=reason)
         validate(spec, match.partition)
         return EventSlices((match.partition,))
@@ -90,22 +93,18 @@ def _dynamic_slices(spec: PartitionSpec, event: TriggerEvent, match: Match) -> E
     return EventSlices((value_from(spec, event.payload or {}),))
 
 
-def _slice_at(spec: PartitionSpec, moment: datetime) -> str:
-    return render(spec, bucket_at(spec, moment))
-
-
 @lru_cache(maxsize=4096)
-def _convert(value: str, origin: PartitionSpec | None, spec: PartitionSpec) -> _Values:
-    """Return the slices of a reader by time that overlap a slice of its source."""
+def _convert_partition(value: str, origin: PartitionSpec | None, spec: PartitionSpec) -> _Values:
+    """Return the slices of a model by time that overlap a slice of its source."""
     if origin is None or origin.kind not in TIME_KINDS:
         origin = spec
-    return _since_start(_overlapping(value, origin, spec), spec)
+    return _split_at_start(_find_overlapping(value, origin, spec), spec)
 
 
-def _overlapping(value: str, origin: PartitionSpec, spec: PartitionSpec) -> list[str]:
-    """Return the slices of one partition that overlap a slice of another.
+def _find_overlapping(value: str, origin: PartitionSpec, spec: PartitionSpec) -> list[str]:
+    """Return the slices of one format that overlap a slice of another format.
 
-    Days, weeks and months are dates, which are the same in each zone. Hours are instants.
+    Days, weeks and months are compared as dates, in any time zone. Hours are compared as instants.
     """
     bucket = bucket_of(origin, value)
     if origin.kind == spec.kind:
@@ -118,12 +117,14 @@ def _overlapping(value: str, origin: PartitionSpec, spec: PartitionSpec) -> list
     return values_between(spec, bucket_at(spec, start), bucket_at(spec, end - _INSTANT))
 
 
-def _since_start(values: Sequence[str], spec: PartitionSpec) -> _Values:
+def _split_at_start(values: Sequence[str], spec: PartitionSpec) -> _Values:
     eligible = [value for value in values if not is_before_start(spec, bucket_of(spec, value))]
     return tuple(values), tuple(eligible)
 
 
-def _limit(values: Sequence[str], eligible: tuple[str, ...], reader: Subscription) -> EventSlices:
+def _limit_slices(
+    values: Sequence[str], eligible: tuple[str, ...], reader: Subscription
+) -> EventSlices:
     if not eligible:
         start = reader.partition.start if reader.partition else None
         return EventSlices(reason=f"{values[-1]} is before start {start} of {reader.model}")
@@ -131,7 +132,7 @@ def _limit(values: Sequence[str], eligible: tuple[str, ...], reader: Subscriptio
     if not older:
         return EventSlices(eligible)
     reason = (
-        f"an event fires {MAX_SLICES_OF_EVENT} slices at most, and {count(len(older), 'older one')}"
-        f" did not: run penstock backfill {reader.model} --from {older[0]} --to {older[-1]}"
+        f"an event fires at most {MAX_SLICES_OF_EVENT} slices; {count(len(older), 'older slice')} "
+        f"did not fire: run penstock backfill {reader.model} --from {older[0]} --to {older[-1]}"
     )
     return EventSlices(eligible[len(older) :], reason)

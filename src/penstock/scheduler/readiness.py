@@ -1,4 +1,4 @@
-"""Say when a firing that waits is queued: its sources, the pauses of its model, its debounce."""
+"""Queue waiting firings: when all sources have arrived, and pauses and debounces have ended."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TAG = "tag:"
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Say why a firing is not queued.
+    """The reason why a firing is not queued.
 
     Attributes:
-        reason: The reason, for people.
-        until: When to look again; None if only an event, or a person, ends it.
+        reason: The reason, in words.
+        until: When the wait ends; None if only an event or a user ends it.
     """
 
     reason: str
@@ -33,44 +33,44 @@ def settle(
     pauses: Iterable[Pause],
     moment: datetime,
 ) -> datetime | None:
-    """Queue the firings that wait for nothing, and hold those of paused models.
+    """Queue the firings that need not wait, and update the reasons of the others.
 
     Args:
-        board: The firings, which are changed.
+        board: The firings. They are changed.
         subscriptions: The subscriptions by model.
-        pauses: The pauses that were not lifted.
+        pauses: The pauses that nobody has removed.
         moment: The time of the decision.
 
     Returns:
-        When the first of them may be queued without another event; None if none may.
+        When the first wait ends without an event; None if no wait does.
     """
-    holding = [pause for pause in pauses if pause.holds(moment)]
+    active_pauses = [pause for pause in pauses if pause.is_active_at(moment)]
     pauses_of: dict[str, list[Pause]] = {}
-    wakes_at: list[datetime] = []
+    wait_ends: list[datetime] = []
     for firing in board.not_started:
         reader = subscriptions.get(firing.model)
         if firing.model not in pauses_of:
-            pauses_of[firing.model] = find_pauses(holding, firing.model, reader)
-        settled = _with_current_sources(firing, reader)
-        wait = find_wait(settled, pauses_of[firing.model], moment)
-        settled = _settled(settled, wait, moment)
-        if settled is not firing and settled != firing:
-            board.put(settled)
+            pauses_of[firing.model] = find_pauses(active_pauses, firing.model, reader)
+        changed = _update_sources(firing, reader)
+        wait = find_wait(changed, pauses_of[firing.model], moment)
+        changed = _update_state(changed, wait, moment)
+        if changed is not firing and changed != firing:
+            board.put(changed)
         if wait is not None and wait.until is not None:
-            wakes_at.append(wait.until)
-    return min(wakes_at, default=None)
+            wait_ends.append(wait.until)
+    return min(wait_ends, default=None)
 
 
 def find_pauses(pauses: Iterable[Pause], model: str, reader: Subscription | None) -> list[Pause]:
-    """Find the pauses that are about a model.
+    """Find the pauses that apply to a model.
 
     Args:
         pauses: The pauses.
         model: The name of the model.
-        reader: Its subscription, which has its tags.
+        reader: Its subscription, with its tags.
 
     Returns:
-        Those that name it, or one of its tags.
+        The pauses of the model or of one of its tags.
     """
     tags = reader.tags if reader else frozenset[str]()
     selectors = {fold(model), *(fold(_TAG + tag) for tag in tags)}
@@ -82,7 +82,7 @@ def find_wait(firing: Firing, pauses: Iterable[Pause], moment: datetime) -> Wait
 
     Args:
         firing: A firing that has not started.
-        pauses: The pauses of its model that last.
+        pauses: The active pauses of its model.
         moment: The time of the decision.
 
     Returns:
@@ -91,18 +91,18 @@ def find_wait(firing: Firing, pauses: Iterable[Pause], moment: datetime) -> Wait
     if firing.missing:
         return Wait(f"waits for {', '.join(firing.missing)}")
     ready_at = firing.ready_at if firing.ready_at and moment < firing.ready_at else None
-    paused = list(pauses)
-    if paused:
-        limits = [pause.until for pause in paused if pause.until is not None]
-        is_limited = len(limits) == len(paused)
-        until = max((*limits, *([ready_at] if ready_at else []))) if is_limited else None
-        return Wait(_describe_pause(paused[0]), until)
+    active_pauses = list(pauses)
+    if active_pauses:
+        end_times = [pause.until for pause in active_pauses if pause.until is not None]
+        is_limited = len(end_times) == len(active_pauses)
+        until = max((*end_times, *([ready_at] if ready_at else []))) if is_limited else None
+        return Wait(_describe_pause(active_pauses[0]), until)
     if ready_at:
-        return Wait(f"debounced until {_text(ready_at)}", ready_at)
+        return Wait(f"debounced until {_format_time(ready_at)}", ready_at)
     return None
 
 
-def _settled(firing: Firing, wait: Wait | None, moment: datetime) -> Firing:
+def _update_state(firing: Firing, wait: Wait | None, moment: datetime) -> Firing:
     if wait is not None:
         return replace(firing, state=FiringState.WAITING, reason=wait.reason, queued_at=None)
     if firing.state is FiringState.QUEUED:
@@ -110,11 +110,8 @@ def _settled(firing: Firing, wait: Wait | None, moment: datetime) -> Firing:
     return replace(firing, state=FiringState.QUEUED, reason=None, queued_at=moment)
 
 
-def _with_current_sources(firing: Firing, reader: Subscription | None) -> Firing:
-    """Return a firing that waits for the sources that its model has today.
-
-    A model that was changed no longer waits for a source that it does not read.
-    """
+def _update_sources(firing: Firing, reader: Subscription | None) -> Firing:
+    """Update the missing sources of a join. The model may have other sources than before."""
     if not firing.missing or reader is None:
         return firing
     required = required_sources(reader)
@@ -125,9 +122,9 @@ def _with_current_sources(firing: Firing, reader: Subscription | None) -> Firing
 def _describe_pause(pause: Pause) -> str:
     text = f"paused by {pause.user}" if pause.user else "paused"
     if pause.until:
-        text += f" until {_text(pause.until)}"
+        text += f" until {_format_time(pause.until)}"
     return f"{text}: {pause.reason}" if pause.reason else text
 
 
-def _text(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,21 +1,23 @@
-"""Find the times at which models are due by their schedules, and those that were missed.
+"""Find the times at which models are due by their schedules.
 
-A time is *missed* if it is decided more than `GRACE` after it was due: nothing was serving, or the
-clock jumped. Times that are not missed always fire. Of missed times, ``catchup`` says which fire:
+A time is *missed* if it is decided more than `GRACE` after it was due: no process served the
+project, or the clock jumped. A time that is not missed always fires. ``catchup`` selects the missed
+times that fire:
 
-- ``none``: none.
-- ``latest``: the newest, unless a time that was not missed fires with it.
-- ``all``: those within ``window``, and of these the newest ``limit``.
+- ``none``: no missed time.
+- ``latest``: the newest missed time, unless a time that is not missed fires in the same decision.
+- ``all``: the newest ``limit`` missed times that are within ``window``.
 
-Without ``catchup``, a model that is partitioned by time has ``all`` with a limit of
-`DEFAULT_LIMIT`, and others have ``latest``.
+The default is ``all`` with a limit of `DEFAULT_LIMIT` for a model that is partitioned by time, and
+``latest`` for any other model.
 
-Times that do not fire have one outcome together. It is that of the newest of them, and its reason
-names the time after which the others were due. So a year of downtime costs as much as a day.
+All times that do not fire share one outcome. The outcome belongs to the newest of these times. Its
+reason states the time after which the others were due. So a year of downtime costs as much as a
+day.
 
-A model is marked with the newest time that was decided. Marks never move back, so that nothing
-fires twice after a clock jumped back. A model that is new, or whose expression or zone changed, is
-marked with the moment of the decision, and does not fire for the past.
+The mark of a model is the newest decided time. A mark never moves back, so no time fires twice
+after the clock jumped back. If a model is new, or if its expression or zone changed, its mark is
+the time of the decision: no past time fires.
 """
 
 from __future__ import annotations
@@ -40,21 +42,20 @@ from penstock.scheduler.values import (
 )
 
 GRACE = timedelta(seconds=60)
-"""A time that is decided later than this after it was due was missed."""
+"""A time is missed if it is decided later than this after it was due."""
 DEFAULT_LIMIT = 100
-"""The missed times that a model partitioned by time fires, if its header has no ``catchup``."""
+"""The default ``limit`` of missed times for a model that is partitioned by time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Hold what is due at a moment.
+    """The events and marks of the schedules that are due.
 
     Attributes:
-        events: The times that fire, the newest first. Times that were skipped are among them: those
-            have an outcome and must not fire.
-        marks: The marks of schedules that changed.
-        outcomes: Why times do not fire.
-        wakes_at: When a schedule is due next.
+        events: The due times, the newest first. They include skipped times, which do not fire.
+        marks: The schedule marks that changed.
+        outcomes: The outcomes of skipped times.
+        wakes_at: The next time at which a schedule is due.
     """
 
     events: tuple[TriggerEvent, ...] = ()
@@ -65,81 +66,72 @@ class Due:
 
 @dataclass(slots=True)
 class _Times:
-    """The times of one model between its mark and the moment.
+    """The due times of one model since its mark.
 
     Attributes:
         fired: The times that fire, the newest first.
-        skipped: The newest time that does not, if there is one.
-        reason: Why it does not.
+        skipped: The newest time that does not fire; empty if all fire.
+        reason: Why the skipped time does not fire.
     """
 
     fired: list[datetime] = field(default_factory=list)
     skipped: list[datetime] = field(default_factory=list)
     reason: str = ""
 
-    def outcomes_of(self, model: str) -> list[Outcome]:
-        """Return the outcomes of times that do not fire.
-
-        Args:
-            model: The model.
-
-        Returns:
-            An outcome for the skipped time, which stands for all before it.
-        """
-        return [
-            Outcome(_identify(model, due), model, OutcomeKind.IGNORED, reason=self.reason)
-            for due in self.skipped
-        ]
-
 
 def due_events(subscriptions: Mapping[str, Subscription], agenda: Agenda, moment: datetime) -> Due:
-    """Find what schedules ask for at a moment.
+    """Find the events of schedules that are due at a moment.
 
     Args:
         subscriptions: The subscriptions by model.
-        agenda: The state; its marks say which times have been decided.
+        agenda: The agenda with the schedule marks.
         moment: The moment.
 
     Returns:
-        Events, outcomes and marks to record, and when to look again.
+        The events, outcomes and marks to record, and the next due time.
     """
     events: list[TriggerEvent] = []
     marks: list[ScheduleMark] = []
     outcomes: list[Outcome] = []
-    wakes: list[datetime] = []
+    next_times: list[datetime] = []
     for model, subscription in subscriptions.items():
-        before = agenda.marks.get(model)
-        mark = _continue_mark(model, subscription.cron, before, moment)
+        old_mark = agenda.marks.get(model)
+        mark = _update_mark(model, subscription.cron, old_mark, moment)
         if subscription.cron is not None and mark is not None:
             upcoming = _find_next(subscription.cron, mark.since)
             if upcoming is not None and upcoming <= moment:
-                times = _judge_times(subscription, subscription.cron, mark.since, moment)
-                events += [_schedule_event(model, due) for due in (*times.fired, *times.skipped)]
-                outcomes += times.outcomes_of(model)
+                times = _select_times(subscription, subscription.cron, mark.since, moment)
+                events += [_make_event(model, due) for due in (*times.fired, *times.skipped)]
+                outcomes += (
+                    Outcome(
+                        _make_event_id(model, due), model, OutcomeKind.IGNORED, None, times.reason
+                    )
+                    for due in times.skipped
+                )
                 mark = replace(mark, since=max(upcoming, *times.fired, *times.skipped))
                 upcoming = _find_next(subscription.cron, mark.since)
-            wakes += [upcoming] if upcoming is not None else []
-        if mark is not None and mark != before:
+            next_times += [upcoming] if upcoming is not None else []
+        if mark is not None and mark != old_mark:
             marks.append(mark)
-    return Due(tuple(events), tuple(marks), tuple(outcomes), min(wakes, default=None))
+    return Due(tuple(events), tuple(marks), tuple(outcomes), min(next_times, default=None))
 
 
-@lru_cache(maxsize=65536)  # each decision asks for all models; the answer changes when one is due
+@lru_cache(maxsize=65536)  # each decision calls it for each model, mostly with the same arguments
 def _find_next(cron: Cron, since: datetime) -> datetime | None:
-    """Return the first time after another; None for an expression that is never due again."""
+    """Return the first due time after a time; None if the expression is never due again."""
     try:
         return cron.next(since)
     except ValueError:
         return None
 
 
-def _continue_mark(
+def _update_mark(
     model: str, cron: Cron | None, mark: ScheduleMark | None, moment: datetime
 ) -> ScheduleMark | None:
-    """Return the mark from which a schedule goes on.
+    """Return the mark of the current schedule, which is a new one if the schedule has changed.
 
-    The mark of a model that has no schedule any more has no expression. If the schedule comes
-    back, that is a change, and the past does not fire.
+    If a model lost its schedule, its mark has an empty expression. A schedule that is added again
+    is a change, so no past time fires.
     """
     if cron is None and mark is None:
         return None
@@ -151,26 +143,27 @@ def _continue_mark(
     return ScheduleMark(model, expression, zone, max(moment, mark.since))
 
 
-def _judge_times(
+def _select_times(
     subscription: Subscription, cron: Cron, since: datetime, moment: datetime
 ) -> _Times:
+    """Select the due times that fire, from the newest to the first that does not."""
     catchup = _resolve_catchup(subscription)
-    oldest = moment - GRACE
+    missed_before = moment - GRACE
     times = _Times()
     missed = 0
     for due in _list_times(cron, since, moment):
         if not subscription.is_due_at(due):
             continue
-        if due >= oldest:
+        if due >= missed_before:
             times.fired.append(due)
             continue
-        obstacle = _OBSTACLES[catchup.mode or ""](catchup, times.fired, missed, moment - due)
+        obstacle = _REFUSALS[catchup.mode or ""](catchup, times.fired, missed, moment - due)
         if obstacle is not None:
             times.skipped.append(due)
             times.reason = f"missed while nothing was serving ({obstacle})"
             earlier = cron.floor(due - timedelta.resolution)
             if earlier > since:
-                times.reason += f", as all times after {since.isoformat()}"
+                times.reason += f", like all earlier times after {since.isoformat()}"
             break
         times.fired.append(due)
         missed += 1
@@ -178,13 +171,10 @@ def _judge_times(
 
 
 def _list_times(cron: Cron, since: datetime, moment: datetime) -> Iterator[datetime]:
-    """Return the times after a mark up to a moment, the newest first.
-
-    Mostly there is one, which was looked up when the time before it was decided.
-    """
+    """Return the due times after a mark up to a moment, the newest first."""
     due = _find_next(cron, since)
     following = None if due is None else _find_next(cron, due)
-    if due is None or following is None or following > moment:
+    if due is None or following is None or following > moment:  # the usual case; it is cached
         return iter(() if due is None else (due,))
     return takewhile(lambda due: due > since, cron.iterate_back(moment))
 
@@ -228,16 +218,16 @@ def _refuse_old(catchup: Catchup, age: timedelta) -> str | None:
     return f"older than the window of its catchup, {catchup.window}"
 
 
-_OBSTACLES = {
+_REFUSALS = {
     "none": _refuse_missed,
     "latest": _refuse_all_but_newest,
     "all": _refuse_beyond_limit,
 }
 
 
-def _identify(model: str, due: datetime) -> str:
+def _make_event_id(model: str, due: datetime) -> str:
     return f"schedule:{model}@{due.isoformat()}"
 
 
-def _schedule_event(model: str, due: datetime) -> TriggerEvent:
-    return TriggerEvent(_identify(model, due), EventKind.SCHEDULE, model, due, fire_time=due)
+def _make_event(model: str, due: datetime) -> TriggerEvent:
+    return TriggerEvent(_make_event_id(model, due), EventKind.SCHEDULE, model, due, fire_time=due)

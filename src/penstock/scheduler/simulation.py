@@ -1,8 +1,8 @@
-"""Play the scheduler over a span of time in a virtual world: no clock, no run, no catalog.
+"""Simulate the scheduler over a span of time, without a real clock, runs or a catalog.
 
-`simulate` calls the functions that `penstock serve` calls, with the time of the world. A world says
-how long runs take, which of them fail, what else happens, when nothing serves, and how its clock
-jumps. Times that are recorded are those that the clock of the world shows.
+`simulate` calls the same functions as `penstock serve`, with virtual time. A `World` defines how
+long runs take, which of them fail, what else happens, when no process serves, and how the clock
+jumps. All recorded times are times of the virtual clock.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from penstock.scheduler.values import (
 )
 
 _PRODUCERS = (due_events, late_events)
-_LONGEST_STAND = timedelta(seconds=1)  # until the next decision, if one asks for none later
+_RETRY_INTERVAL = timedelta(seconds=1)  # until the next decision, if it is due already
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A period in which nothing serves. Runs that it interrupts begin again after it.
+    """A period in which no process serves the project. Interrupted runs restart after it.
 
     Attributes:
-        start: When it begins.
+        start: When the period begins.
         end: When a process serves again.
     """
 
@@ -54,8 +54,8 @@ class ClockJump:
     """A jump of the clock that the scheduler reads.
 
     Attributes:
-        time: When it happens, in the time that passes evenly.
-        shift: How far; negative for a jump back.
+        time: When it happens, in uniform time.
+        shift: The size of the jump; negative for a jump back.
     """
 
     time: datetime
@@ -66,31 +66,31 @@ def _take_a_minute(_model: str, _key: str) -> timedelta:
     return timedelta(minutes=1)
 
 
-def _succeed(_model: str, _key: str, _attempt: int) -> bool:
+def _never_fail(_model: str, _key: str, _attempt: int) -> bool:
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Hold what happens outside of the scheduler.
+    """The conditions of a simulation.
 
     Attributes:
-        run_time: How long a run of a model and a partition takes.
-        arrivals: Changes by others and messages, which are seen at their times.
-        outages: When nothing serves.
+        run_time: Returns the duration of a run of a model and a partition.
+        arrivals: Changes by other writers, and messages. Each arrives at its time.
+        outages: The periods in which no process serves the project.
         jumps: The jumps of the clock.
-        has_failed: Whether a run fails; its arguments are the model, the partition, and how often
-            that slice has run, this run included.
-        pauses: The pauses, from their times on.
-        slots: The number of runs at once.
-        backfill_share: The share of the slots that backfills have at most.
+        has_failed: Returns whether a run fails, by the model, the partition, and the number of the
+            run of that slice, from 1 on.
+        pauses: The pauses. Each is in force from its ``since`` on.
+        slots: The maximum number of concurrent runs.
+        backfill_share: The maximum share of the slots for backfills.
     """
 
     run_time: Callable[[str, str], timedelta] = _take_a_minute
     arrivals: tuple[TriggerEvent, ...] = ()
     outages: tuple[Outage, ...] = ()
     jumps: tuple[ClockJump, ...] = ()
-    has_failed: Callable[[str, str, int], bool] = _succeed
+    has_failed: Callable[[str, str, int], bool] = _never_fail
     pauses: tuple[Pause, ...] = ()
     slots: int = 4
     backfill_share: float = 0.5
@@ -101,10 +101,10 @@ class PlayedFiring:
     """A firing in a simulation.
 
     Attributes:
-        firing: The firing as it ended, or stands at the end. Its ``reason`` says why it waits.
-        cause: The event that began it.
+        firing: The firing at the end of the simulation.
+        cause: The event that created it.
         starts: When its run started: once, and again after each outage that interrupted it.
-        end: When it ended; None if it did not.
+        end: When it ended; None if it has not ended.
     """
 
     firing: Firing
@@ -115,11 +115,11 @@ class PlayedFiring:
 
 @dataclass(frozen=True, slots=True)
 class PlayedEvent:
-    """An event in a simulation, and what became of it.
+    """An event in a simulation, with its outcomes.
 
     Attributes:
         event: The event.
-        outcomes: What became of it for each model, in the order of the decisions.
+        outcomes: Its outcomes for the models, in the order of the decisions.
     """
 
     event: TriggerEvent
@@ -128,13 +128,13 @@ class PlayedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Hold what happened in a simulation.
+    """The result of a simulation.
 
     Attributes:
-        firings: The firings, in the order in which they began.
+        firings: The firings, in the order in which they were created.
         events: The events, in the order in which they were decided.
         agenda: The agenda at the end.
-        subscriptions: The subscriptions that were played.
+        subscriptions: The subscriptions of the simulation.
         decisions: The number of decisions.
     """
 
@@ -147,14 +147,14 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class PlayedRow:
-    """A run of a simulation, for people.
+    """A row of the report on a simulation: one firing.
 
     Attributes:
-        time: When it started; the time that it is for, if it did not start.
-        model: The model.
+        time: When its run started; its fire time, if the run did not start.
+        model: The name of the model.
         partition: The partition; None for the whole table.
         cause: Why it runs.
-        state: How it ended, or why it waits.
+        state: Its state, or why it waits or failed.
     """
 
     time: datetime
@@ -171,34 +171,34 @@ def simulate(
     end: datetime,
     agenda: Agenda | None = None,
 ) -> Played:
-    """Play the scheduler from one moment to another.
+    """Simulate the scheduler from one moment to another.
 
     Args:
         subscriptions: The subscriptions by model.
-        world: What happens outside of the scheduler.
-        start: The first moment. Schedules that are due at it fire.
-        end: The moment after the last.
-        agenda: The agenda at the start. Without one, no firing is open, no schedule has missed a
+        world: The conditions of the simulation.
+        start: The first moment. Schedules that are due at this moment fire.
+        end: The end. Nothing happens at this moment.
+        agenda: The agenda at the start. By default, no firing is open, no schedule has missed a
             time, and tables with a freshness were built at the start.
 
     Returns:
-        Firings and events. The same arguments have the same result.
+        The firings and events. The same arguments always give the same result.
     """
     if agenda is None:
-        agenda = _begin_agenda(subscriptions, start)
-    play = _Play(Index.of(subscriptions), world, start, end, agenda)
-    play.run()
-    return play.result()
+        agenda = _create_agenda(subscriptions, start)
+    simulation = _Simulation(Index.of(subscriptions), world, start, end, agenda)
+    simulation.run()
+    return simulation.result()
 
 
 def explain(played: Played) -> tuple[PlayedRow, ...]:
-    """Return the runs of a simulation for people.
+    """Return the report on a simulation.
 
     Args:
-        played: The simulation.
+        played: The result of the simulation.
 
     Returns:
-        A row for each firing, in the order of time.
+        A row for each firing, ordered by time.
     """
     rows = [
         PlayedRow(
@@ -214,11 +214,11 @@ def explain(played: Played) -> tuple[PlayedRow, ...]:
 
 
 def describe_cause(event: TriggerEvent, subscriptions: Mapping[str, Subscription]) -> str:
-    """Return why an event fires a model, in words.
+    """Describe why an event fires a model.
 
     Args:
-        event: The event that began a firing.
-        subscriptions: The subscriptions by model, which have the schedules.
+        event: The event that created a firing.
+        subscriptions: The subscriptions by model, with the schedules.
 
     Returns:
         ``schedule 0 6 * * *``, ``main.main.orders changed``, and the like.
@@ -247,7 +247,7 @@ _CAUSES: dict[EventKind, Callable[[TriggerEvent, Subscription | None], str]] = {
 }
 
 
-def _begin_agenda(subscriptions: Mapping[str, Subscription], start: datetime) -> Agenda:
+def _create_agenda(subscriptions: Mapping[str, Subscription], start: datetime) -> Agenda:
     before = start - timedelta.resolution
     marks = {
         model: ScheduleMark(model, reader.cron.expression, reader.cron.zone, before)
@@ -263,15 +263,15 @@ def _begin_agenda(subscriptions: Mapping[str, Subscription], start: datetime) ->
 
 
 @dataclass(slots=True)
-class _Record:
-    """The attempts of one firing."""
+class _Run:
+    """The run of one firing, with its restarts."""
 
     starts: list[datetime] = field(default_factory=list)
     end: datetime | None = None
 
 
-class _Play:
-    """The state of a simulation while it is played. Its time passes evenly; its clock may jump."""
+class _Simulation:
+    """The state of a running simulation: its time is uniform, but its clock may jump."""
 
     def __init__(
         self, index: Index, world: World, start: datetime, end: datetime, agenda: Agenda
@@ -281,48 +281,48 @@ class _Play:
         self._agenda = agenda
         self._ages = {(age.model, age.key): age for age in agenda.ages}
         self._arrivals = sorted(world.arrivals, key=lambda event: event.time)
-        self._arrived = 0
+        self._arrival_count = 0  # the number of events that have arrived
         self._published: list[TriggerEvent] = []
-        self._wakes_at: datetime | None = None  # by the clock
-        self._running: dict[str, datetime] = {}  # when each ends
+        self._next_decision: datetime | None = None  # by the clock
+        self._run_ends: dict[str, datetime] = {}  # when the running firings end
         self._attempts: dict[tuple[str, str], int] = {}
         self._firings: dict[str, Firing] = dict(agenda.firings)
-        self._records: dict[str, _Record] = {}
+        self._runs: dict[str, _Run] = {}
         self._events: dict[str, TriggerEvent] = {}
         self._outcomes: dict[str, list[Outcome]] = {}
         self._numbers, self._snapshots = count(1), count(1)
         self._decisions = 0
 
     def run(self) -> None:
-        """Play until the end."""
-        self._resume()
+        """Run the simulation to its end."""
+        self._restart_runs()
         while self._time < self._end:
             self._end_runs()
-            outage = self._outage()
+            outage = self._find_outage()
             if outage is not None:
-                self._running.clear()
+                self._run_ends.clear()
                 self._time = outage.end
-                self._resume()
+                self._restart_runs()
                 continue
             self._decide()
             self._start_runs()
-            self._time = self._next_time()
+            self._time = self._find_next_time()
 
     def result(self) -> Played:
-        """Return what has happened.
+        """Return the result of the simulation.
 
         Returns:
-            Firings and events.
+            The firings and events.
         """
         firings = []
-        for identity, firing in self._firings.items():
-            record = self._records.get(identity, _Record())
+        for firing_id, firing in self._firings.items():
+            run = self._runs.get(firing_id, _Run())
             cause = self._events.get(firing.events[0]) if firing.events else None
-            cause = cause or TriggerEvent(identity, firing.kind, firing.model, firing.fire_time)
-            firings.append(PlayedFiring(firing, cause, tuple(record.starts), record.end))
+            cause = cause or TriggerEvent(firing_id, firing.kind, firing.model, firing.fire_time)
+            firings.append(PlayedFiring(firing, cause, tuple(run.starts), run.end))
         events = tuple(
-            PlayedEvent(event, tuple(self._outcomes.get(identity, ())))
-            for identity, event in self._events.items()
+            PlayedEvent(event, tuple(self._outcomes.get(event_id, ())))
+            for event_id, event in self._events.items()
         )
         return Played(tuple(firings), events, self._agenda, self._index, self._decisions)
 
@@ -335,7 +335,7 @@ class _Play:
     def _clock(self) -> datetime:
         return self._time + self._shift
 
-    def _outage(self) -> Outage | None:
+    def _find_outage(self) -> Outage | None:
         for outage in self._world.outages:
             if outage.start <= self._time < outage.end:
                 return outage
@@ -344,14 +344,14 @@ class _Play:
     def _decide(self) -> None:
         moment = self._clock
         events, self._published = self._published, []
-        while self._arrived < len(self._arrivals):
-            event = self._arrivals[self._arrived]
+        while self._arrival_count < len(self._arrivals):
+            event = self._arrivals[self._arrival_count]
             if event.time > self._time:
                 break
             events.append(event)
-            self._arrived += 1
+            self._arrival_count += 1
         for event in events:
-            self._note_change(event)
+            self._age_readers(event)
         self._agenda = replace(
             self._agenda,
             ages=tuple(self._ages.values()),
@@ -364,7 +364,7 @@ class _Play:
         for outcome in decision.outcomes:
             self._outcomes.setdefault(outcome.event, []).append(outcome)
         self._apply(decision)
-        self._wakes_at = decision.wakes_at
+        self._next_decision = decision.wakes_at
         self._decisions += 1
 
     def _apply(self, decision: Decision) -> None:
@@ -374,8 +374,8 @@ class _Play:
     def _new_id(self) -> str:
         return f"firing-{next(self._numbers):06}"
 
-    def _resume(self) -> None:
-        """Begin the runs again that were running when the process ended."""
+    def _restart_runs(self) -> None:
+        """Restart the runs that an outage has interrupted."""
         for firing in self._agenda.firings.values():
             if firing.state is FiringState.RUNNING:
                 self._start(firing)
@@ -390,18 +390,18 @@ class _Play:
             self._start(firing)
 
     def _start(self, firing: Firing) -> None:
-        self._records.setdefault(firing.id, _Record()).starts.append(self._clock)
-        self._running[firing.id] = self._time + self._world.run_time(firing.model, firing.key)
+        self._runs.setdefault(firing.id, _Run()).starts.append(self._clock)
+        self._run_ends[firing.id] = self._time + self._world.run_time(firing.model, firing.key)
 
     def _end_runs(self) -> None:
-        ended = [item for item in self._running.items() if item[1] <= self._time]
+        ended = [item for item in self._run_ends.items() if item[1] <= self._time]
         firings = []
-        for identity, _ in sorted(ended, key=lambda item: item[1]):
-            del self._running[identity]
-            firing = self._agenda.firings[identity]
+        for firing_id, _ in sorted(ended, key=lambda item: item[1]):
+            del self._run_ends[firing_id]
+            firing = self._agenda.firings[firing_id]
             slice_key = (firing.model, firing.key)
             attempt = self._attempts[slice_key] = self._attempts.get(slice_key, 0) + 1
-            self._records[identity].end = self._clock
+            self._runs[firing_id].end = self._clock
             if self._world.has_failed(*slice_key, attempt):
                 firings.append(replace(firing, state=FiringState.FAILED, reason="failed"))
             else:
@@ -415,7 +415,7 @@ class _Play:
         if reader is None:
             return
         if reader.freshness is not None:
-            self._note_build(firing)
+            self._renew_age(firing)
         if reader.target is None:
             return
         snapshot = next(self._snapshots)
@@ -434,17 +434,17 @@ class _Play:
             )
         )
 
-    def _note_build(self, firing: Firing) -> None:
-        """Renew the age of a slice. A change of its inputs during the run stays one."""
-        before = self._ages.get((firing.model, firing.key))
-        changed_at = before.inputs_changed_at if before else None
-        if changed_at is not None and changed_at <= self._records[firing.id].starts[-1]:
+    def _renew_age(self, firing: Firing) -> None:
+        """Set the build time of a slice. Keep a change of its inputs that came during the run."""
+        old_age = self._ages.get((firing.model, firing.key))
+        changed_at = old_age.inputs_changed_at if old_age else None
+        if changed_at is not None and changed_at <= self._runs[firing.id].starts[-1]:
             changed_at = None
         age = Age(firing.model, firing.key, self._clock, changed_at)
         self._ages[firing.model, firing.key] = age
 
-    def _note_change(self, event: TriggerEvent) -> None:
-        """Age the slices that read an asset: those of its partition, or all of them."""
+    def _age_readers(self, event: TriggerEvent) -> None:
+        """Set the change time of the slices that read an asset: of its partition, or of all."""
         if event.kind is not EventKind.ASSET:
             return
         for match in self._index.readers.get(asset_name(event.source), ()):
@@ -454,16 +454,16 @@ class _Play:
                 if model == reader.model and (is_whole or key == event.partition):
                     self._ages[model, key] = replace(age, inputs_changed_at=event.time)
 
-    def _next_time(self) -> datetime:
-        """Return when something happens next."""
-        moments = [self._end, *self._running.values()]
-        if self._arrived < len(self._arrivals):
-            moments.append(self._arrivals[self._arrived].time)
+    def _find_next_time(self) -> datetime:
+        """Return the next time at which something happens."""
+        moments = [self._end, *self._run_ends.values()]
+        if self._arrival_count < len(self._arrivals):
+            moments.append(self._arrivals[self._arrival_count].time)
         moments += [outage.start for outage in self._world.outages if outage.start > self._time]
         moments += [jump.time for jump in self._world.jumps if jump.time > self._time]
         since = (pause.since - self._shift for pause in self._world.pauses)
         moments += [moment for moment in since if moment > self._time]
-        if self._wakes_at is not None:
-            wakes_at = self._wakes_at - self._shift
-            moments.append(wakes_at if wakes_at > self._time else self._time + _LONGEST_STAND)
+        if self._next_decision is not None:
+            decides_at = self._next_decision - self._shift
+            moments.append(decides_at if decides_at > self._time else self._time + _RETRY_INTERVAL)
         return min(moments)

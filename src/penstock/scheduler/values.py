@@ -1,7 +1,7 @@
-"""Values of the scheduler: events, firings, marks of schedules, pauses, and what a decision holds.
+"""Values of the scheduler: events, firings, schedule marks, pauses and decisions.
 
-An event is something that happened: a table changed, a schedule was due, a message arrived. A
-firing is a run of one model for one partition that events ask for. All times are in UTC.
+An event records that something happened: a table changed, a schedule was due, a message arrived.
+Events cause firings. A firing is one run of a model for one partition. All times are in UTC.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 WHOLE = ""
-"""The key of a firing without a partition. NULL and a partition that is left out are the same."""
+"""The key of a firing without a partition. A NULL partition and a missing one are equal."""
 
 
 class EventKind(Enum):
@@ -22,14 +22,14 @@ class EventKind(Enum):
     ASSET = "asset"  # a table or a file changed
     SCHEDULE = "schedule"  # a cron expression was due
     MESSAGE = "message"  # a payload arrived under a name
-    FRESHNESS = "freshness"  # a table became older than it may be
-    BACKFILL = "backfill"  # a person asked for slices
+    FRESHNESS = "freshness"  # a slice is older than the freshness of its model
+    BACKFILL = "backfill"  # a user requested slices
 
 
 class FiringState(Enum):
     """The states of a firing, in the order in which it passes through them."""
 
-    WAITING = "waiting"  # for other inputs, the end of its debounce, or the end of a pause
+    WAITING = "waiting"  # for other sources, for the end of its debounce or of a pause
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -43,33 +43,33 @@ class FiringState(Enum):
 
 
 class OutcomeKind(Enum):
-    """Classify what became of an event for a model."""
+    """The kinds of outcomes that an event has for a model."""
 
-    FIRED = "fired"  # it began the firing
-    JOINED = "joined"  # a firing that had not started covers it
-    SUPERSEDED = "superseded"  # a later event took its place within the debounce
+    FIRED = "fired"  # the event created a firing
+    JOINED = "joined"  # a firing that had not started covers the event
+    SUPERSEDED = "superseded"  # a later event within the debounce replaced it
     IGNORED = "ignored"
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerEvent:
-    """Something that happened, which may fire models.
+    """An event that may fire models.
 
     Attributes:
-        id: The same for the same event, however often it is seen.
-        kind: Its kind.
+        id: The id. It follows from what happened, so the same event always has the same id.
+        kind: The kind of the event.
         source: The full name of a table (``lake.schema.table``), the URI of a file, the name of a
             message, or the name of a model (schedule, freshness, backfill).
         time: When it happened.
-        partition: The partition of ``source`` that it is about; None for the whole, or if that is
-            not known.
+        partition: The partition of ``source`` that the event concerns; None for the whole source,
+            or if the partition is unknown.
         payload: The payload of a message.
         snapshot_id: The snapshot that changed the table.
-        run_id: The run that changed the table, if it was one of Penstock's.
-        fire_time: The time that the chain of firings is for; None at the top of a chain.
-        depth: The number of firings above it in the chain.
-        models: The models above it in the chain, from the top.
-        backfill: The backfill that asks for the slice.
+        run_id: The Penstock run that changed the table; None for another writer.
+        fire_time: The time that the firings of the chain are for; None to use ``time``.
+        depth: The number of firings before the event in its chain.
+        models: The models of these firings, the first one first.
+        backfill: The id of the backfill that requested the slice.
     """
 
     id: str
@@ -88,24 +88,24 @@ class TriggerEvent:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A run of one model for one partition that events ask for.
+    """A run of one model for one partition, caused by events.
 
     Attributes:
-        id: A UUID of version 7, which is also the id of its run.
+        id: A UUID of version 7. The run has the same id.
         model: The name of the model.
         key: The partition, or `WHOLE`.
-        kind: The kind of the event that began it.
+        kind: The kind of the event that created the firing.
         fire_time: The time that its run is for.
-        state: Where it stands.
+        state: The state of the firing.
         payload: The payload of its last message.
-        events: The ids of the events that it covers, the first first.
-        arrived: The sources that have arrived, of a firing that waits for several.
-        missing: The sources that have not.
+        events: The ids of the events that it covers, the first one first.
+        arrived: The sources of a join that have arrived.
+        missing: The sources of a join that have not arrived.
         ready_at: When its debounce ends.
         queued_at: When it was queued.
-        depth: The number of firings above it.
-        models: The models above it in the chain, from the top.
-        backfill: The backfill that it belongs to.
+        depth: The number of firings before this one in its chain.
+        models: The models of these firings, the first one first.
+        backfill: The id of its backfill.
         reason: Why it waits, failed or was cancelled.
     """
 
@@ -134,14 +134,14 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Say what became of an event for a model.
+    """The outcome of an event for one model.
 
     Attributes:
         event: The id of the event.
-        model: The model.
-        kind: What became of it.
-        firing: The id of the firing that covers it.
-        reason: Why it was ignored or superseded.
+        model: The name of the model.
+        kind: The kind of the outcome.
+        firing: The id of the firing that covers the event.
+        reason: Why the event was ignored or superseded.
     """
 
     event: str
@@ -153,13 +153,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleMark:
-    """Up to when the schedule of a model has been looked at.
+    """The time up to which the schedule of a model is decided.
 
     Attributes:
-        model: The model.
-        expression: Its cron expression. After a change nothing of the past fires.
+        model: The name of the model.
+        expression: Its cron expression. After a change of the expression, no past time fires.
         zone: The time zone of the expression.
-        since: Times up to and including this one have been decided.
+        since: The last decided time.
     """
 
     model: str
@@ -170,13 +170,13 @@ class ScheduleMark:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessMark:
-    """The attempts to rebuild a table that is older than it may be.
+    """The attempts to rebuild a slice that is older than the freshness of its model.
 
     Attributes:
-        model: The model.
+        model: The name of the model.
         key: The partition, or `WHOLE`.
-        attempts: The number of firings since the table was fresh.
-        fired_at: When the last of them was decided.
+        attempts: The number of firings since the slice was fresh.
+        fired_at: When the last of these firings was decided.
     """
 
     model: str
@@ -187,13 +187,13 @@ class FreshnessMark:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """Hold the age of a slice.
+    """The age of a slice.
 
     Attributes:
-        model: The model.
+        model: The name of the model.
         key: The partition, or `WHOLE`.
-        built_at: When it was last published or confirmed; None if it never was.
-        inputs_changed_at: When an input last changed after that; None if none has.
+        built_at: When the slice was last published or confirmed; None if it never was.
+        inputs_changed_at: When an input last changed after the build; None if no input changed.
     """
 
     model: str
@@ -204,14 +204,14 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Models that do not fire for some time.
+    """A pause of models: they do not fire until it ends.
 
     Attributes:
         selector: The name of a model, or ``tag:NAME``.
         since: When the pause began.
-        until: When it ends; None to wait for ``penstock resume``.
-        reason: Why, for people.
-        user: Who paused it.
+        until: When the pause ends; None for a pause that ``penstock resume`` ends.
+        reason: The reason, in words.
+        user: The user who paused the models.
     """
 
     selector: str
@@ -220,8 +220,8 @@ class Pause:
     reason: str | None = None
     user: str | None = None
 
-    def holds(self, moment: datetime) -> bool:
-        """Return whether the pause lasts at a moment.
+    def is_active_at(self, moment: datetime) -> bool:
+        """Return whether the pause has not ended at a moment.
 
         Args:
             moment: The moment.
@@ -234,13 +234,13 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Catchup:
-    """Say which times of a schedule fire that passed while nothing was serving.
+    """The rule for schedule times that passed while no process served the project.
 
     Attributes:
-        mode: ``none``, ``latest`` or ``all``; None for the default: ``all`` of a model partitioned
-            by time, ``latest`` of others.
-        limit: The number of times that fire at most, the newest.
-        window: Older times do not fire.
+        mode: ``none``, ``latest`` or ``all``. None is the default: ``all`` for a model that is
+            partitioned by time, ``latest`` for any other model.
+        limit: The maximum number of missed times that fire. The newest ones fire.
+        window: The maximum age of a missed time that fires.
     """
 
     mode: str | None = None
@@ -250,14 +250,14 @@ class Catchup:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """The state from which the scheduler decides.
+    """The state on which the scheduler bases a decision.
 
     Attributes:
-        firings: The firings that are open, by id.
-        marks: Of each schedule, by model.
-        freshness: Of tables that were late, by model and key.
-        ages: How old slices are of models with a ``freshness``.
-        pauses: The pauses that were not lifted.
+        firings: The open firings, by id.
+        marks: The schedule marks, by model.
+        freshness: The freshness marks, by model and key.
+        ages: The ages of the slices of models with a ``freshness``.
+        pauses: The pauses that nobody has removed.
     """
 
     firings: Mapping[str, Firing] = field(default_factory=dict)
@@ -269,15 +269,15 @@ class Agenda:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Hold what the scheduler decided. It is recorded in one transaction with its events.
+    """A decision of the scheduler. It is recorded in one transaction with its events.
 
     Attributes:
         firings: New and changed firings.
-        events: Events that the scheduler made itself: times that were due, tables that are late.
-        outcomes: What became of each event for each model that it concerns.
-        marks: New marks of schedules.
-        freshness: New marks of late tables; a mark with no attempts is removed.
-        wakes_at: When to decide again, if nothing happens before.
+        events: Events that the scheduler itself created: due times and late slices.
+        outcomes: The outcomes of events, one for each model that an event concerns.
+        marks: New schedule marks.
+        freshness: New freshness marks. A mark without attempts is to be removed.
+        wakes_at: When the next decision is due, unless an event comes first.
     """
 
     firings: tuple[Firing, ...] = ()

@@ -1,4 +1,4 @@
-"""The questions that a scheduler asks of its agenda as a whole."""
+"""Queries over the whole agenda."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OPEN = [state.value for state in FiringState if state.is_open]
 
 @dataclass(frozen=True, slots=True)
 class AgendaCounts:
-    """The numbers of an agenda, for metrics.
+    """The numbers of firings and events in an agenda, for metrics.
 
     Attributes:
-        firings: The numbers of firings, by their states.
-        undecided: The number of events that are not decided.
-        oldest_undecided: When the oldest of them was recorded.
+        firings: The numbers of firings, by state.
+        undecided: The number of undecided events.
+        oldest_undecided: When the oldest undecided event was recorded.
     """
 
     firings: Mapping[FiringState, int]
@@ -41,7 +41,7 @@ class AgendaCounts:
 
 
 def load_agenda(connection: Connection) -> Agenda:
-    """Return the open firings, marks and pauses.
+    """Read the open firings, the marks and the pauses.
 
     Args:
         connection: The catalog.
@@ -52,76 +52,76 @@ def load_agenda(connection: Connection) -> Agenda:
     firings = connection.execute(
         select(FIRING).where(FIRING.c.state.in_(_OPEN)).order_by(FIRING.c.firing_id)
     )
-    late = [as_freshness(row) for row in connection.execute(select(FRESHNESS))]
+    freshness = [as_freshness(row) for row in connection.execute(select(FRESHNESS))]
     return Agenda(
         firings={row.firing_id: as_firing(row) for row in firings},
         marks={row.model: as_mark(row) for row in connection.execute(select(SCHEDULE))},
-        freshness={(mark.model, mark.key): mark for mark in late},
+        freshness={(mark.model, mark.key): mark for mark in freshness},
         pauses=tuple(read_pauses(connection)),
     )
 
 
 def read_pauses(connection: Connection) -> list[Pause]:
-    """Return the pauses that were not lifted, by what they pause.
+    """Read the pauses that nobody has removed.
 
     Args:
         connection: The catalog.
 
     Returns:
-        The pauses.
+        The pauses, ordered by selector.
     """
     rows = connection.execute(select(PAUSE).order_by(PAUSE.c.selector))
     return [as_pause(row) for row in rows]
 
 
 def read_positions(connection: Connection) -> dict[tuple[str, str], int]:
-    """Return the positions of all readers.
+    """Read the positions of all readers.
 
     Args:
         connection: The catalog.
 
     Returns:
-        The snapshots, by reader and source.
+        The ids of snapshots, by reader and source.
     """
     rows = connection.execute(select(POSITION))
     return {(row.reader, row.source): row.snapshot_id for row in rows}
 
 
 def read_files(connection: Connection) -> dict[str, str]:
-    """Return the files that were listed last.
+    """Read the fingerprints of the files of the last listing.
 
     Args:
         connection: The catalog.
 
     Returns:
-        Their fingerprints.
+        The fingerprints, by pattern and file.
     """
     rows = connection.execute(select(FILE))
     return {row.file_key: row.fingerprint for row in rows}
 
 
 def replace_files(connection: Connection, files: Mapping[str, str]) -> None:
-    """Write down files as they were listed, and forget all others.
+    """Replace all fingerprints of files.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        files: Their fingerprints.
+        files: The fingerprints, by pattern and file.
     """
-    before = read_files(connection)
-    moved = [key for key, value in before.items() if files.get(key) != value]
-    for keys in batches(moved):
+    stored = read_files(connection)
+    outdated = [key for key, value in stored.items() if files.get(key) != value]
+    for keys in batches(outdated):
         connection.execute(delete(FILE).where(FILE.c.file_key.in_(keys)))
     rows = [
         {"file_key": key, "fingerprint": value}
         for key, value in files.items()
-        if before.get(key) != value
+        if stored.get(key) != value
     ]
     if rows:
         connection.execute(insert(FILE), rows)
 
 
 def count_agenda(connection: Connection) -> AgendaCounts:
-    """Count firings by their states, and events that are not decided.
+    """Count the firings of each state, and the undecided events.
 
     Args:
         connection: The catalog.
@@ -131,6 +131,6 @@ def count_agenda(connection: Connection) -> AgendaCounts:
     """
     groups = connection.execute(select(FIRING.c.state, func.count()).group_by(FIRING.c.state))
     firings = {FiringState(state): number for state, number in groups}
-    pending = select(func.count(), func.min(EVENT.c.recorded_at))
-    number, oldest = connection.execute(pending.where(EVENT.c.decided_at.is_(None))).one()
+    query = select(func.count(), func.min(EVENT.c.recorded_at)).where(EVENT.c.decided_at.is_(None))
+    number, oldest = connection.execute(query).one()
     return AgendaCounts(firings, number, None if oldest is None else to_moment(oldest))

@@ -1,9 +1,9 @@
-"""See which files that models wait for are new or changed, as events of the scheduler.
+"""Find new and changed files that models wait for, as events of the scheduler.
 
-Files are listed. A file is known by its size and the time of its last change: who writes another
-one of the same size within the resolution of that time (a second in some stores) is not seen. A
-file that is written slowly is seen when it appears, and again when it has changed. It makes no
-difference who wrote it.
+The files are listed. The fingerprint of a file is its size and modification time. So a new version
+of the same size is not detected within the resolution of that time (a second in some stores). A
+file that is written slowly has an event when it appears, and another one after it has changed. The
+writer of a file does not matter.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
     from penstock.settings.config import Settings
 
-_VARIES = re.compile(r"[*?\[\]{}]")
+_WILDCARD = re.compile(r"[*?\[\]{}]")
 _LISTED = "listed"
 
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """Hold the events of a look at files.
+    """The result of listing files.
 
     Attributes:
-        events: One for each file that is new or changed, and pattern.
-        fingerprints: Those of the files that there are, which the next look compares with.
-        errors: Why patterns could not be listed; they are as they were seen before.
+        events: An event for each new or changed file and pattern.
+        fingerprints: The fingerprints of the listed files. The next call compares with them.
+        errors: The errors of patterns that could not be listed. They keep the old fingerprints.
     """
 
     events: tuple[TriggerEvent, ...]
@@ -56,85 +56,84 @@ class _File(NamedTuple):
 
 
 class FileWatch:
-    """A watch of files of this machine and of S3. The buckets stay open until `close`."""
+    """Finds changes of local files and of files on S3. Buckets stay open until `close`."""
 
     def __init__(self, settings: Settings) -> None:
-        """Watch files.
+        """Create a watch without open buckets.
 
         Args:
-            settings: Of the project: paths are from its root, and buckets have the credentials of
-                the lake on them.
+            settings: The settings of the project. Paths are relative to its root. A bucket is
+                opened with the credentials of a lake on it.
         """
         self._settings = settings
-        self._held: dict[str, Callable[[], None]] = {}
+        self._buckets: dict[str, Callable[[], None]] = {}  # the functions that close them
 
     def changes(self, patterns: Iterable[str], fingerprints: Mapping[str, str]) -> FileChanges:
-        """Return the files that are new or changed since the last look.
+        """Return the files that are new or changed since the last call.
 
-        The files that a pattern names when it is listed for the first time have no events. What is
-        not asked for any more is forgotten.
+        When a pattern is listed for the first time, its files have no events. The fingerprints of a
+        pattern that is no longer given are dropped.
 
         Args:
-            patterns: Paths and URIs; ``{partition}`` stands for a part of one name.
-            fingerprints: What the last look returned; empty at the first one.
+            patterns: Paths and URIs. ``{partition}`` matches a part of a file name.
+            fingerprints: The result of the last call; empty in the first call.
 
         Returns:
-            The events, and what is known now.
+            The events, and the current fingerprints.
         """
         events: list[TriggerEvent] = []
         listed: dict[str, str] = {}
         errors: dict[str, str] = {}
         for pattern in sorted({one_spelling(text, self._settings.root) for text in patterns}):
-            before = _of_pattern(fingerprints, pattern)
+            previous = _select_pattern(fingerprints, pattern)
             try:
-                files = list(self._files(pattern))
+                files = list(self._list_files(pattern))
             except (OSError, PenstockError) as error:
                 errors[pattern] = str(error)
-                listed |= before
+                listed |= previous
                 continue
-            current = {_key(pattern, file.name): file.fingerprint for file in files}
-            if pattern in before:
+            current = {_make_key(pattern, file.name): file.fingerprint for file in files}
+            if pattern in previous:
                 events += (
-                    _event(pattern, file)
+                    _make_event(pattern, file)
                     for file in files
-                    if before.get(_key(pattern, file.name)) != file.fingerprint
+                    if previous.get(_make_key(pattern, file.name)) != file.fingerprint
                 )
             listed |= {pattern: _LISTED, **current}
         return FileChanges(tuple(events), listed, errors)
 
     def close(self) -> None:
         """Close the buckets."""
-        for release in self._held.values():
-            release()
-        self._held.clear()
+        for close in self._buckets.values():
+            close()
+        self._buckets.clear()
 
-    def _files(self, pattern: str) -> Iterator[_File]:
+    def _list_files(self, pattern: str) -> Iterator[_File]:
         if is_remote(pattern):
-            yield from self._remote_files(pattern)
+            yield from self._list_remote_files(pattern)
             return
         root = self._settings.root
         for path in files_named(pattern.replace(TOKEN, "*"), root):
             try:
                 file = file_read(path, root)
-            except FileNotFoundError:  # it was listed, and is gone by now
+            except FileNotFoundError:  # removed after it was listed
                 continue
             yield _File(name_of(path, root), file.size or 0, file.time or 0)
 
-    def _remote_files(self, pattern: str) -> Iterator[_File]:
+    def _list_remote_files(self, pattern: str) -> Iterator[_File]:
         from pyarrow import fs
 
-        self._open(pattern)
-        system, place = open_system(pattern)
-        scheme = pattern.removesuffix(place)
-        above = _VARIES.split(place)[0]
+        self._open_bucket(pattern)
+        system, path = open_system(pattern)
+        scheme = pattern.removesuffix(path)
+        prefix = _WILDCARD.split(path)[0]
         infos: list[fs.FileInfo] = []
-        if above == place:
-            infos = system.get_file_info([place])
-        is_below = above != place or infos[0].type == fs.FileType.Directory
-        if is_below:
-            folder = above.rpartition("/")[0] if above != place else place
-            below = fs.FileSelector(folder, recursive=True, allow_not_found=True)
-            infos = system.get_file_info(below)
+        if prefix == path:
+            infos = system.get_file_info([path])
+        if prefix != path or infos[0].type == fs.FileType.Directory:
+            folder = prefix.rpartition("/")[0] if prefix != path else path
+            selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+            infos = system.get_file_info(selector)
         for info in infos:
             name = f"{scheme}{info.path}"
             if (
@@ -144,33 +143,36 @@ class FileWatch:
             ):
                 yield _File(name, info.size, info.mtime_ns)
 
-    def _open(self, uri: str) -> None:
-        """Open the bucket of a URI by the settings of a lake that is on it."""
+    def _open_bucket(self, uri: str) -> None:
+        """Open the bucket of a URI with the settings of a lake on the same bucket."""
         bucket = bucket_of(uri)
         if bucket == "":
             raise ConfigError(
                 f"{uri} names no bucket",
-                hint="write it as s3://BUCKET/PATH: there is no default one",
+                hint="write it as s3://BUCKET/PATH: there is no default bucket",
             )
         if bucket is None:
             raise UnsupportedFeature(
                 f"files of {uri.partition('://')[0]}:// are not watched",
-                hint="wait for a file of S3 or of this machine, or send a message",
+                hint="use a local file or a file on S3, or send a message",
             )
-        if bucket in self._held:
+        if bucket in self._buckets:
             return
-        lakes = self._settings.lakes.values()
-        on_it = (lake for lake in lakes if lake.data_path and bucket_of(lake.data_path) == bucket)
-        storage = next((lake.storage for lake in on_it if lake.storage), None)
-        self._held[bucket] = hold(uri, Storage.of(storage))
+        storages = (
+            lake.storage
+            for lake in self._settings.lakes.values()
+            if lake.data_path and lake.storage and bucket_of(lake.data_path) == bucket
+        )
+        storage = next(storages, None)
+        self._buckets[bucket] = hold(uri, Storage.of(storage))
 
 
-def _key(pattern: str, name: str) -> str:
+def _make_key(pattern: str, name: str) -> str:
     return f"{pattern}\n{name}"
 
 
-def _of_pattern(fingerprints: Mapping[str, str], pattern: str) -> dict[str, str]:
-    start = _key(pattern, "")
+def _select_pattern(fingerprints: Mapping[str, str], pattern: str) -> dict[str, str]:
+    start = _make_key(pattern, "")
     return {
         key: fingerprint
         for key, fingerprint in fingerprints.items()
@@ -178,7 +180,7 @@ def _of_pattern(fingerprints: Mapping[str, str], pattern: str) -> dict[str, str]
     }
 
 
-def _event(pattern: str, file: _File) -> TriggerEvent:
+def _make_event(pattern: str, file: _File) -> TriggerEvent:
     partition = partition_in(pattern, file.name)
     suffix = "" if partition is None else f"/{partition}"
     return TriggerEvent(

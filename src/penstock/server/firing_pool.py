@@ -1,4 +1,4 @@
-"""Run firings side by side, each in a thread of its own."""
+"""Run firings concurrently, each in its own thread."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from penstock.server.firing_runner import FiringEnd, Runs
 
 
 class FiringPool:
-    """Runs at most so many firings at once.
+    """Runs firings up to a number of slots.
 
     Attributes:
-        slots: The number of firings that run at once.
+        slots: The maximum number of concurrent firings.
     """
 
-    def __init__(self, slots: int, runs: Runs, wake: Callable[[], None]) -> None:
+    def __init__(self, slots: int, run: Runs, wake: Callable[[], None]) -> None:
         """Create a pool without firings.
 
         Args:
-            slots: The number of firings that run at once.
-            runs: Runs a firing.
-            wake: Is called when a firing has ended.
+            slots: The maximum number of concurrent firings.
+            run: Runs a firing.
+            wake: Called when a firing has ended, to start the next round of the service.
         """
         self.slots = slots
-        self._runs = runs
+        self._run_firing = run
         self._wake = wake
         self._ends: SimpleQueue[FiringEnd] = SimpleQueue()
         self._threads: dict[str, tuple[Firing, threading.Thread]] = {}
@@ -36,19 +36,19 @@ class FiringPool:
 
     @property
     def running(self) -> Mapping[str, Firing]:
-        """Return the firings that run, by id. One that has ended stays until it is taken."""
+        """Return the running firings, by id. An ended firing stays until `take_ends` returns it."""
         return {firing_id: firing for firing_id, (firing, _) in self._threads.items()}
 
     @property
     def free(self) -> int:
-        """Return how many more firings can run."""
+        """Return the number of free slots."""
         return max(0, self.slots - len(self._threads))
 
     def start(self, firing: Firing) -> None:
-        """Run a firing in a thread.
+        """Run a firing in a new thread.
 
         Args:
-            firing: A firing that does not run.
+            firing: The firing. It must not be running.
         """
         cancelled = threading.Event()
         thread = threading.Thread(
@@ -60,8 +60,8 @@ class FiringPool:
 
     def _run(self, firing: Firing, cancelled: threading.Event) -> None:
         try:
-            end = self._runs(firing, cancelled)
-        except Exception as error:  # whoever takes the finished must see this one
+            end = self._run_firing(firing, cancelled)
+        except Exception as error:  # a thread that fails must also report the end of its firing
             end = FiringEnd(
                 replace(firing, state=FiringState.FAILED, reason=str(error)), None, error
             )
@@ -69,27 +69,27 @@ class FiringPool:
         self._wake()
 
     def take_ends(self) -> list[FiringEnd]:
-        """Return the firings that have ended since the last call.
+        """Return and remove the firings that have ended since the last call.
 
         Returns:
-            Their ends.
+            The ends of the firings.
         """
-        finished: list[FiringEnd] = []
+        firing_ends: list[FiringEnd] = []
         while True:
             try:
                 end = self._ends.get_nowait()
             except Empty:
-                return finished
+                return firing_ends
             _, thread = self._threads.pop(end.firing.id)
             self._cancelled.pop(end.firing.id)
             thread.join()
-            finished.append(end)
+            firing_ends.append(end)
 
     def cancel(self, firing_id: str) -> None:
-        """Stop a firing that runs. It finished when Spark has stopped its jobs.
+        """Cancel a running firing. It ends when Spark has stopped its jobs.
 
         Args:
-            firing_id: The firing. One that does not run is left alone.
+            firing_id: The id of the firing. A firing that does not run is ignored.
         """
         if firing_id in self._cancelled:
             self._cancelled[firing_id].set()
@@ -98,31 +98,32 @@ class FiringPool:
         """Wait until all firings have ended.
 
         Args:
-            seconds: How long to wait at most.
+            seconds: The maximum wait.
 
         Returns:
-            Whether all have ended.
+            Whether all firings have ended.
         """
-        deadline = time.monotonic() + seconds
-        for _, thread in list(self._threads.values()):
-            thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for _, thread in self._threads.values())
+        return not self._wait_for_threads(seconds)
 
     def drain(self, seconds: float | None) -> bool:
-        """Wait until all firings have ended, and stop those that have not ended in time.
+        """Wait until all firings have ended, and cancel those that have not ended in time.
 
         Args:
-            seconds: How long to wait before they are stopped; None for any time.
+            seconds: The time until they are cancelled; None for no limit.
 
         Returns:
-            Whether all ended by themselves.
+            False if a firing was cancelled.
         """
+        late_ids = self._wait_for_threads(seconds)
+        for firing_id in late_ids:
+            self.cancel(firing_id)
+        for firing_id in late_ids:
+            self._threads[firing_id][1].join()
+        return not late_ids
+
+    def _wait_for_threads(self, seconds: float | None) -> list[str]:
+        """Wait for the ends of all threads, and return the ids of firings that still run."""
         deadline = None if seconds is None else time.monotonic() + seconds
         for _, thread in list(self._threads.values()):
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        late = [name for name, (_, thread) in self._threads.items() if thread.is_alive()]
-        for name in late:
-            self.cancel(name)
-        for name in late:
-            self._threads[name][1].join()
-        return not late
+        return [key for key, (_, thread) in self._threads.items() if thread.is_alive()]

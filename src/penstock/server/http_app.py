@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 _THREADS = 4
-_PROBLEMS = {404: "there is no such page", 405: "this page is not asked in this way"}
-_PAGES_HINT = "docs/serve.md lists the pages"
+_MESSAGES = {404: "there is no such page", 405: "the page does not support this method"}
+_PAGES_HINT = "docs/serve.md lists the pages and their methods"
 
 
 def create_app(
@@ -36,16 +36,16 @@ def create_app(
     agenda: AgendaReader | None = None,
     metrics: Metrics | None = None,
 ) -> Starlette:
-    """Return the HTTP application.
+    """Create the HTTP application.
 
     Args:
-        inbox: Records events. One that has ``accept_many`` records those that arrive together in
-            one transaction.
+        inbox: The inbox for events. A `GroupInbox` records events that arrive together in one
+            transaction.
         tokens: The tokens.
         health: Returns the health of the process. It is called in a thread.
         settings: The settings. `replace_settings` changes them later.
-        agenda: The reads of the agenda.
-        metrics: The metrics of the process; None to have only those of HTTP.
+        agenda: The agenda to read; None if the process has none.
+        metrics: The metrics of the process; None for only those of HTTP.
 
     Returns:
         The application. Its lifespan ends the threads.
@@ -65,7 +65,7 @@ def create_app(
             hint="pip install 'penstock-spark[serve]'",
         ) from None
     pool = ThreadPoolExecutor(_THREADS, "penstock-http")
-    run = partial(_run, pool)
+    run = partial(_run_in_pool, pool)
     services = Services(
         settings=settings,
         recorder=make_recorder(inbox, settings),
@@ -76,31 +76,33 @@ def create_app(
         agenda=agenda,
     )
     app = Starlette(
-        routes=[_route(route, services) for route in ROUTES],
+        routes=[_build_route(route, services) for route in ROUTES],
         middleware=[Middleware(Guard, lambda: services.settings, metrics.count_request)],
-        exception_handlers={HTTPException: _answer_problem, InputError: _answer_refusal},
-        lifespan=partial(_live, services, pool),
+        exception_handlers={HTTPException: _answer_exception, InputError: _answer_refusal},
+        lifespan=partial(_manage_lifespan, services, pool),
     )
-    app.router.redirect_slashes = False  # a redirect would name the host of the request
+    app.router.redirect_slashes = False  # a redirect would contain the host of the request
     app.state.services = services
     return app
 
 
 def replace_settings(app: Starlette, settings: HttpSettings) -> None:
-    """Change the settings of an application, as after its project was loaded again.
+    """Replace the settings of an application, for example after the project was reloaded.
 
     Args:
-        app: What `create_app` returned.
-        settings: The settings. Numbers of threads, and the limits of `HttpServer`, stay.
+        app: The application from `create_app`.
+        settings: The settings. The numbers of threads and the limits of `HttpServer` stay.
     """
     app.state.services.settings = settings
 
 
-async def _run(pool: ThreadPoolExecutor, function: Callable[..., Any], *arguments: Any) -> Any:
+async def _run_in_pool(
+    pool: ThreadPoolExecutor, function: Callable[..., Any], *arguments: Any
+) -> Any:
     return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
 
 
-def _route(route: ServedRoute, services: Services) -> Route:
+def _build_route(route: ServedRoute, services: Services) -> Route:
     from starlette.routing import Route
 
     async def answer(request: Request) -> Response:
@@ -110,7 +112,9 @@ def _route(route: ServedRoute, services: Services) -> Route:
 
 
 @asynccontextmanager
-async def _live(services: Services, pool: ThreadPoolExecutor, _: Starlette) -> AsyncIterator[None]:
+async def _manage_lifespan(
+    services: Services, pool: ThreadPoolExecutor, _: Starlette
+) -> AsyncIterator[None]:
     try:
         yield
     finally:
@@ -119,9 +123,9 @@ async def _live(services: Services, pool: ThreadPoolExecutor, _: Starlette) -> A
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def _answer_problem(_: Request, error: Exception) -> Response:
+async def _answer_exception(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    message = _PROBLEMS.get(status, "the request cannot be answered")
+    message = _MESSAGES.get(status, "the request cannot be answered")
     headers = getattr(error, "headers", None)
     return answer_error(RefusedRequest(status, message, hint=_PAGES_HINT, headers=headers))
 

@@ -1,9 +1,9 @@
-"""Run the HTTP application by uvicorn, in a thread of the process of ``penstock serve``.
+"""Run the HTTP application in uvicorn, in a thread of the server process.
 
-A connection that sends nothing costs a socket and no thread. What bounds them is here, as uvicorn
-counts silent connections like requests: the head of a request, and its answer, have a time limit,
-and a connection over the limit of their number closes the oldest that has no request. So
-``/health`` is answered, whatever the number of silent connections.
+A silent connection uses a socket but no thread. uvicorn counts silent connections as requests, so
+this module limits connections itself. The head of a request and its answer have a time limit. When
+there are too many connections, a new one closes the oldest one without a request. So ``/health`` is
+answered however many silent connections there are.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_LARGEST_HEAD = 16 << 10  # bytes of a request's line and headers
+_MAX_HEAD = 16 << 10  # bytes of the request line and the headers
 _KEEP_ALIVE = 5  # seconds
-_GRACE = 1.0  # seconds beyond the time of a request, in which it is answered by the application
-_SWEEP = 0.5  # seconds between two looks at the connections
-_START_SECONDS = 30.0
+_GRACE = 1.0  # seconds after the request timeout, in which the application answers with an error
+_SWEEP_INTERVAL = 0.5  # seconds
+_START_TIMEOUT = 30.0  # seconds
 
 
 @dataclass(slots=True)
 class _Phase:
-    """The phase of a connection: it waits for a request, or is in one; and since when."""
+    """The phase of a connection: it is idle, or has a request, since a time."""
 
     request: object | None = None
     is_idle: bool = True
@@ -41,7 +41,7 @@ class _Phase:
 
 
 class ConnectionTable:
-    """The open connections, the oldest first. Only the thread of the server uses it."""
+    """The open connections, the oldest first. Only the server thread uses it."""
 
     def __init__(self, settings: HttpSettings) -> None:
         """Create a table without connections.
@@ -54,18 +54,18 @@ class ConnectionTable:
         self._is_sweeping = False
 
     def add(self, connection: H11Protocol) -> None:
-        """Add a connection. If there are too many, close the oldest without a request.
+        """Add a connection. If there are too many, close the oldest one without a request.
 
         Args:
             connection: The connection.
         """
         self._phases[connection] = _Phase()
         if len(self._phases) > self._settings.max_connections:
-            idle = (member for member in self._phases if _request_of(member) is None)
+            idle = (item for item in self._phases if _find_request(item) is None)
             self._close(next(idle, connection))
         if not self._is_sweeping:
             self._is_sweeping = True
-            connection.loop.call_later(_SWEEP, self._sweep, connection.loop)
+            connection.loop.call_later(_SWEEP_INTERVAL, self._close_late, connection.loop)
 
     def discard(self, connection: H11Protocol) -> None:
         """Remove a connection that has ended.
@@ -75,36 +75,35 @@ class ConnectionTable:
         """
         self._phases.pop(connection, None)
 
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        clock = time.monotonic()
+    def _close_late(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close the connections whose phase is over its time limit, and schedule the next call."""
+        moment = time.monotonic()
+        settings = self._settings
         for connection, phase in list(self._phases.items()):
             request = connection.cycle
-            is_idle = _request_of(connection) is None
+            is_idle = _find_request(connection) is None
+            limit = settings.head_timeout if is_idle else settings.request_timeout + _GRACE
             if (phase.request, phase.is_idle) != (request, is_idle):
-                self._phases[connection] = _Phase(request, is_idle, clock)
-            elif clock - phase.since > self._limit(is_idle):
+                self._phases[connection] = _Phase(request, is_idle, moment)
+            elif moment - phase.since > limit:
                 self._close(connection)
         self._is_sweeping = bool(self._phases)
         if self._is_sweeping:
-            loop.call_later(_SWEEP, self._sweep, loop)
-
-    def _limit(self, is_idle: bool) -> float:
-        settings = self._settings
-        return settings.head_timeout if is_idle else settings.request_timeout + _GRACE
+            loop.call_later(_SWEEP_INTERVAL, self._close_late, loop)
 
     def _close(self, connection: H11Protocol) -> None:
         self.discard(connection)
-        connection.transport.abort()  # to close it would wait for a client that reads nothing
+        connection.transport.abort()  # `close` would wait for a client that reads nothing
 
 
-def _request_of(connection: H11Protocol) -> object | None:
-    """Return the request that is not answered yet."""
+def _find_request(connection: H11Protocol) -> object | None:
+    """Return the unanswered request of a connection; None if there is none."""
     cycle = connection.cycle
     return None if cycle is None or cycle.response_complete else cycle
 
 
-def _protocol_of(connections: ConnectionTable) -> type[H11Protocol]:
-    """Return uvicorn's protocol, whose connections are in a table."""
+def _build_protocol(connections: ConnectionTable) -> type[H11Protocol]:
+    """Return uvicorn's protocol, extended to add its connections to a table."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class LimitedProtocol(H11Protocol):
@@ -120,15 +119,15 @@ def _protocol_of(connections: ConnectionTable) -> type[H11Protocol]:
 
 
 class HttpServer:
-    """An HTTP server in a thread. It installs no handlers of signals."""
+    """An HTTP server in a thread. It installs no signal handlers."""
 
     def __init__(self, app: Starlette, host: str, port: int) -> None:
-        """Create a server, which does not listen yet.
+        """Create a server that does not listen yet.
 
         Args:
-            app: What `create_app` returned. Its settings have the limits of connections.
+            app: The application from `create_app`. Its settings limit the connections.
             host: The address or name to listen on.
-            port: The port; 0 to take a free one.
+            port: The port; 0 for any free port.
         """
         self._app = app
         self._host = host
@@ -145,12 +144,12 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Return the address of the server, for people."""
+        """Return the URL of the server."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}"
 
     def start(self) -> None:
-        """Listen, and answer in a thread. It returns when requests are answered.
+        """Start the server thread, and wait until it answers requests.
 
         An address or port that cannot be used is a ConfigError.
 
@@ -165,7 +164,7 @@ class HttpServer:
             ) from None
         self._socket = _listen(self._host, self._port)
         self._port = self._socket.getsockname()[1]
-        server = uvicorn.Server(self._config())
+        server = uvicorn.Server(self._build_config())
         run = partial(server.run, sockets=[self._socket])
         thread = threading.Thread(target=run, name="penstock-http", daemon=True)
         self._server, self._thread = server, thread
@@ -173,10 +172,10 @@ class HttpServer:
         _await_start(server, thread)
 
     def stop(self, seconds: float = 10.0) -> None:
-        """Answer the requests that are being read, and end.
+        """Answer the open requests, and stop.
 
         Args:
-            seconds: How long to wait for the end.
+            seconds: How long to wait for the end of the thread.
         """
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
@@ -184,18 +183,18 @@ class HttpServer:
         if self._socket is not None:
             self._socket.close()
 
-    def _config(self) -> uvicorn.Config:
+    def _build_config(self) -> uvicorn.Config:
         import uvicorn
 
         settings = self._settings
         options: dict[str, Any] = {
-            "access_log": False,  # the application has its own
+            "access_log": False,  # the application writes an access log
             "forwarded_allow_ips": settings.trusted_proxy or "",
-            "h11_max_incomplete_event_size": _LARGEST_HEAD,
-            "http": _protocol_of(ConnectionTable(settings)),
+            "h11_max_incomplete_event_size": _MAX_HEAD,
+            "http": _build_protocol(ConnectionTable(settings)),
             "lifespan": "on",
             "log_config": None,
-            "log_level": "warning",  # below are messages about its own start and end
+            "log_level": "warning",  # no messages about the start and end of uvicorn
             "loop": "asyncio",
             "proxy_headers": settings.trusted_proxy is not None,
             "server_header": False,
@@ -227,12 +226,12 @@ def _listen(host: str, port: int) -> socket.socket:
 def _cannot_listen(host: str, port: int, error: Exception) -> ConfigError:
     return ConfigError(
         f"penstock serve cannot listen on {host}:{port}: {error}",
-        hint="set host and port in [serve], or end the process that uses the port",
+        hint="set another host or port in [serve], or stop the process that uses the port",
     )
 
 
 def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + _START_TIMEOUT
     while not server.started:
         if not thread.is_alive() or time.monotonic() > deadline:
             server.should_exit = True

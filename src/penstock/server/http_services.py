@@ -1,4 +1,4 @@
-"""Connect the HTTP side with the agenda of a project."""
+"""Connect the HTTP API with the agenda of a project."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from penstock.server.tokens import TokenStore
     from penstock.settings.serve_settings import ServeSettings
 
-_MOST_FIRINGS = 10_000  # that a filter by state looks through
+_MAX_SCANNED = 10_000  # firings; a filter by state reads at most this many
 
 
 class AgendaInbox:
-    """Records events that arrive by HTTP, and wakes the service."""
+    """Records events that arrive by HTTP, and starts the next round of the service."""
 
     def __init__(self, store: AgendaStore, wake: Callable[[], None]) -> None:
         """Create an inbox.
 
         Args:
             store: The agenda.
-            wake: Is called when an event was recorded.
+            wake: Called after events are recorded, to start the next round.
         """
         self._store = store
         self._wake = wake
@@ -46,7 +46,7 @@ class AgendaInbox:
             event: The event.
 
         Returns:
-            False if an event of its id was recorded before.
+            False if an event with its id was recorded before.
         """
         return self.accept_many([event])[0]
 
@@ -65,7 +65,7 @@ class AgendaInbox:
 
 
 class TokenCheck:
-    """Compares secrets with the tokens in the catalog."""
+    """Verifies the secrets of requests by the tokens in the catalog."""
 
     def __init__(self, tokens: TokenStore) -> None:
         """Create a check.
@@ -83,13 +83,13 @@ class TokenCheck:
             secret: The secret.
 
         Returns:
-            Whether it is a valid token of the name.
+            Whether a valid token of the name has the secret.
         """
         return self._tokens.verify(name, secret) is not None
 
 
 class AgendaView:
-    """Reads the agenda for people."""
+    """Reads the agenda for the HTTP API."""
 
     def __init__(self, store: AgendaStore) -> None:
         """Create a view.
@@ -107,12 +107,12 @@ class AgendaView:
         Args:
             model: Only those of this model.
             state: Only those in this state.
-            limit: The number of firings at most.
+            limit: The maximum number of firings.
 
         Returns:
             The firings.
         """
-        records = self._store.recent(limit if state is None else _MOST_FIRINGS, model)
+        records = self._store.recent(limit if state is None else _MAX_SCANNED, model)
         firings = (record.firing for record in records)
         return [item for item in firings if state is None or item.state is state][:limit]
 
@@ -120,22 +120,22 @@ class AgendaView:
         """Read a firing.
 
         Args:
-            firing_id: Its id.
+            firing_id: The id of the firing.
 
         Returns:
-            The firing; None if there is none.
+            The firing; None if it does not exist.
         """
         record = self._store.firing(firing_id)
         return None if record is None else record.firing
 
     def read_outcomes(self, event_id: str) -> Sequence[Outcome] | None:
-        """Read what became of an event.
+        """Read the outcomes of an event.
 
         Args:
-            event_id: Its id.
+            event_id: The id of the event.
 
         Returns:
-            Its outcomes; None if there is no such event.
+            The outcomes; None if the event does not exist.
         """
         if self._store.event(event_id) is None:
             return None
@@ -143,32 +143,32 @@ class AgendaView:
 
 
 def measure_health(
-    counts: Callable[[], AgendaCounts],
-    lease: Callable[[], Lease | None],
+    load_counts: Callable[[], AgendaCounts],
+    load_lease: Callable[[], Lease | None],
     holder: str,
     service: Service,
 ) -> Health:
     """Return the health of this process.
 
     Args:
-        counts: Counts what is in the agenda.
-        lease: Returns who leads.
+        load_counts: Counts the entries of the agenda.
+        load_lease: Returns the lease of the leader.
         holder: The id of this process.
-        service: The service.
+        service: The service of this process.
 
     Returns:
         The health. A catalog that cannot be read is a problem.
     """
     try:
-        counted, held = counts(), lease()
+        counts, lease = load_counts(), load_lease()
     except PenstockError as error:
         return Health(is_leader=False, last_error=service.last_error, problem=str(error))
-    oldest = counted.oldest_undecided
+    oldest = counts.oldest_undecided
     age = None if oldest is None else (datetime.now(UTC) - oldest).total_seconds()
     return Health(
-        is_leader=held is not None and held.holder == holder,
-        holder=None if held is None else f"{held.process.host}:{held.process.pid}",
-        queue_length=counted.firings.get(FiringState.QUEUED, 0),
+        is_leader=lease is not None and lease.holder == holder,
+        holder=None if lease is None else f"{lease.process.host}:{lease.process.pid}",
+        queue_length=counts.firings.get(FiringState.QUEUED, 0),
         oldest_waiting=age,
         last_error=service.last_error,
         problem=service.project.problem,
@@ -176,13 +176,13 @@ def measure_health(
 
 
 def read_lease(store: AgendaStore) -> Lease | None:
-    """Return who leads the processes that serve a project.
+    """Return the lease of the leader of the processes that serve a project.
 
     Args:
         store: The agenda.
 
     Returns:
-        The lease; None if nobody serves it.
+        The lease; None if no process serves the project.
     """
     return store.ask(lambda connection: find_lease(connection, LEADER), None)
 
@@ -190,11 +190,11 @@ def read_lease(store: AgendaStore) -> Lease | None:
 def read_http_settings(
     models: Iterable[Model], subscriptions: Mapping[str, Subscription], serve: ServeSettings
 ) -> HttpSettings:
-    """Return the settings of the HTTP side of a project.
+    """Return the settings of the HTTP API of a project.
 
     Args:
         models: The models.
-        subscriptions: What triggers each model.
+        subscriptions: The subscriptions by model.
         serve: The section ``[serve]``.
 
     Returns:
@@ -207,17 +207,18 @@ def read_http_settings(
     proxy = serve.trusted_proxy
     return HttpSettings(
         names={name: tuple(dict.fromkeys(specs)) for name, specs in names.items()},
-        webhooks=_names_of("webhook", models, subscriptions),
-        uploads=_names_of("data_upload", models, subscriptions),
-        hosts=(*LOOPBACK_HOSTS, *_hosts_of(serve)),
+        webhooks=_find_names("webhook", models, subscriptions),
+        uploads=_find_names("data_upload", models, subscriptions),
+        hosts=(*LOOPBACK_HOSTS, *_list_hosts(serve)),
         trusted_proxy="*" if proxy is True else proxy or None,
         max_body=serve.max_body,
     )
 
 
-def _names_of(
+def _find_names(
     kind: str, models: Iterable[Model], subscriptions: Mapping[str, Subscription]
 ) -> dict[str, str]:
+    """Return the names of the messages of a kind of trigger, by model."""
     return {
         model.name: name
         for model in models
@@ -227,8 +228,8 @@ def _names_of(
     }
 
 
-def _hosts_of(serve: ServeSettings) -> tuple[str, ...]:
-    """Return the accepted values of ``Host`` beside those of loopback: with and without a port."""
+def _list_hosts(serve: ServeSettings) -> tuple[str, ...]:
+    """Return the values of ``Host`` that the settings accept, with and without the port."""
     return tuple(
         form
         for host in (serve.host, *serve.allowed_hosts)

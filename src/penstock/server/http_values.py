@@ -1,4 +1,4 @@
-"""Values and protocols of the HTTP side: its settings, the health of the process, what it asks."""
+"""Values and protocols of the HTTP API: its settings, the health of the process, its services."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penstock.model.time.partition import PartitionSpec
 from penstock.scheduler.values import Firing, FiringState, Outcome, TriggerEvent
 
 ANY_NAME = "*"
-"""The name of tokens that may send all messages and read all answers."""
+"""The name of tokens that permit all messages and all other requests."""
 LOOPBACK_HOSTS = ("localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}")
 
 
 class Inbox(Protocol):
-    """The record of events. It is called from several threads."""
+    """Records events. Several threads call it."""
 
     def accept(self, event: TriggerEvent) -> bool:
         """Record an event. It is durable when the call returns.
@@ -24,7 +24,7 @@ class Inbox(Protocol):
             event: The event.
 
         Returns:
-            False if an event of its id was recorded before; nothing has changed then.
+            False if an event with its id was recorded before. Then nothing changes.
         """
         ...
 
@@ -34,35 +34,35 @@ class GroupInbox(Inbox, Protocol):
     """An inbox that records many events in one transaction."""
 
     def accept_many(self, events: Sequence[TriggerEvent]) -> Sequence[bool]:
-        """Record events in one transaction: all of them, or none if it raises.
+        """Record events in one transaction: all of them, or none if it fails.
 
         Args:
-            events: The events; no two have the same id.
+            events: The events. Their ids are distinct.
 
         Returns:
-            For each event, what `Inbox.accept` returns.
+            The result of `Inbox.accept` for each event.
         """
         ...
 
 
 class TokenVerifier(Protocol):
-    """The tokens. It is called from several threads."""
+    """Verifies tokens. Several threads call it."""
 
     def verify(self, name: str, secret: str) -> bool:
         """Compare a secret with the tokens of a name, in constant time.
 
         Args:
             name: The name of a message, or `ANY_NAME`.
-            secret: The secret, as it arrived.
+            secret: The secret of the request.
 
         Returns:
-            Whether it is a token of the name that was not revoked.
+            Whether a valid token of the name has the secret.
         """
         ...
 
 
 class AgendaReader(Protocol):
-    """The reads of the agenda. It is called from several threads."""
+    """Reads the agenda. Several threads call it."""
 
     def list_firings(
         self, *, model: str | None, state: FiringState | None, limit: int
@@ -72,7 +72,7 @@ class AgendaReader(Protocol):
         Args:
             model: Only those of this model.
             state: Only those in this state.
-            limit: The number of firings at most.
+            limit: The maximum number of firings.
 
         Returns:
             The firings.
@@ -83,36 +83,36 @@ class AgendaReader(Protocol):
         """Read a firing.
 
         Args:
-            firing_id: Its id.
+            firing_id: The id of the firing.
 
         Returns:
-            The firing; None if there is none.
+            The firing; None if it does not exist.
         """
         ...
 
     def read_outcomes(self, event_id: str) -> Sequence[Outcome] | None:
-        """Read what became of an event.
+        """Read the outcomes of an event.
 
         Args:
-            event_id: Its id.
+            event_id: The id of the event.
 
         Returns:
-            An outcome for each model that has decided; None if there is no such event.
+            An outcome for each model; empty before the decision. None if the event does not exist.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Hold the state of a process of ``penstock serve``.
+    """The health of a server process.
 
     Attributes:
-        is_leader: Whether this process decides.
-        holder: The process that decides; None if none does.
+        is_leader: Whether this process leads.
+        holder: The process that leads; None if none does.
         queue_length: The number of firings that wait for a slot.
         oldest_waiting: The age in seconds of the oldest event without an outcome.
         last_error: The last error of a firing or of the process.
-        problem: What keeps this process from its work, as a catalog that is not reached.
+        problem: Why this process cannot work, for example because the catalog is unavailable.
     """
 
     is_leader: bool
@@ -124,33 +124,33 @@ class Health:
 
     @property
     def is_healthy(self) -> bool:
-        """Return whether some process decides, and nothing keeps this one from its work."""
+        """Return whether a process leads, and this process has no problem."""
         return self.holder is not None and self.problem is None
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Hold the settings of the HTTP side.
+    """The settings of the HTTP API. Times are in seconds, sizes in bytes.
 
     Attributes:
-        names: The messages of the project (``on event``), each with the partitions of the models
-            that it triggers. Dynamic ones take their value from the payload.
-        webhooks: The names of the messages of ``on webhook``, by model. They are in `names`, too.
-        uploads: The same of ``on data_upload``.
+        names: The names of all messages, with the partition formats of the models that they
+            trigger. A dynamic partition has its value in the payload.
+        webhooks: The names of the messages of ``on webhook``, by model. `names` has them, too.
+        uploads: The names of the messages of ``on data_upload``, by model. `names` has them, too.
         hosts: The accepted values of the header ``Host``. ``{port}`` is the port of the server.
         is_metrics_open: Whether ``/metrics`` needs no token.
-        trusted_proxy: The address of a proxy whose ``X-Forwarded-For`` is logged.
-        max_body: The size in bytes of a body at most.
-        body_timeout: The seconds in which a body has to arrive.
-        request_timeout: The seconds after which a request is given up.
-        max_requests: The number of requests at once, without those to ``/health``.
-        head_timeout: The seconds in which the head of a request has to arrive.
-        max_connections: The number of connections at once. A further one closes the oldest that
-            has sent no request.
-        accept_threads: The number of threads that record events one by one.
-        group_window: The seconds that events wait for others to be recorded with.
-        group_size: The number of events of a transaction at most.
-        max_waiting: The number of events that wait to be recorded at most.
+        trusted_proxy: The address of a proxy. The log has the client of its ``X-Forwarded-For``.
+        max_body: The maximum size of a body.
+        body_timeout: The time limit for the arrival of a body.
+        request_timeout: The time limit of a request.
+        max_requests: The maximum number of concurrent requests, without those to ``/health``.
+        head_timeout: The time limit for the arrival of the head of a request.
+        max_connections: The maximum number of connections. One more closes the oldest connection
+            without a request.
+        accept_threads: The number of threads that record single events.
+        group_window: How long the first event of a group waits for others.
+        group_size: The maximum number of events in a group.
+        max_waiting: The maximum number of events that wait to be recorded.
     """
 
     names: Mapping[str, tuple[PartitionSpec, ...]] = field(default_factory=dict)

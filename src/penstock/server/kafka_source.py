@@ -1,8 +1,8 @@
-"""Messages of a Kafka topic, read by a consumer group.
+"""Read the messages of a Kafka topic with a consumer group.
 
-The position of the group is committed when a message is acknowledged, never before: a message comes
-at least once. Its id is its topic, partition and offset, so that recording it again changes
-nothing. Messages of one partition are acknowledged in their order.
+The offset of the group is committed when a message is acknowledged, never before. So each message
+is delivered at least once. The id of a message is its topic, partition and offset, so recording it
+again changes nothing. The messages of a partition are acknowledged in order.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from penstock.server.sources import Message, payload_of
 if TYPE_CHECKING:
     from kafka import KafkaConsumer
 
-_LOOK = 500  # milliseconds after which a source that is closed ends
-_CONNECT = 5000  # milliseconds for which one attempt to connect waits
+_POLL_TIMEOUT = 500  # milliseconds; a closed source ends after at most this time
+_CONNECT_TIMEOUT = 5000  # milliseconds
 _PORT = 9092
-_LONGEST_WAIT = 30.0  # seconds between two attempts to connect
+_MAX_WAIT = 30.0  # seconds between two attempts to connect
 
 
 class KafkaSource:
@@ -32,12 +32,12 @@ class KafkaSource:
     def __init__(
         self, servers: str, topic: str, group: str, options: Mapping[str, Any] | None = None
     ) -> None:
-        """Read a topic. The connection is made when messages are read.
+        """Create a source. It connects when its messages are read.
 
         Args:
-            servers: Brokers as ``HOST:PORT,HOST:PORT``.
+            servers: The brokers as ``HOST:PORT,HOST:PORT``.
             topic: The topic.
-            group: The consumer group. A new group begins with the oldest message.
+            group: The consumer group. A new group starts at the oldest message.
             options: Further options of kafka-python's consumer, such as ``security_protocol``.
         """
         self._servers, self._topic, self._group = servers.split(","), topic, group
@@ -48,17 +48,16 @@ class KafkaSource:
         """Yield messages until the source is closed.
 
         Yields:
-            Message: The next one. A broker that cannot be reached is tried again, with growing
-                pauses.
+            Message: The next message. A failed connection is retried with exponential backoff.
         """
         consumer = self._connect()
         if consumer is None:
             return
         try:
             while not self._closed.is_set():
-                for records in consumer.poll(timeout_ms=_LOOK).values():
+                for records in consumer.poll(timeout_ms=_POLL_TIMEOUT).values():
                     for record in records:
-                        yield self._message(consumer, record)
+                        yield self._make_message(consumer, record)
                         if self._closed.is_set():
                             return
         finally:
@@ -68,13 +67,13 @@ class KafkaSource:
         """End `messages` within half a second."""
         self._closed.set()
 
-    def _message(self, consumer: KafkaConsumer, record: Any) -> Message:
+    def _make_message(self, consumer: KafkaConsumer, record: Any) -> Message:
         text = (record.value or b"").decode(errors="replace")
         id_ = f"kafka:{record.topic}/{record.partition}/{record.offset}"
         return Message(id_, payload_of(text), partial(_acknowledge, consumer, record))
 
     def _connect(self) -> KafkaConsumer | None:
-        """Connect; None where the source was closed meanwhile."""
+        """Connect to the brokers. Return None if the source was closed meanwhile."""
         if self._closed.is_set():
             return None
         try:
@@ -89,56 +88,57 @@ class KafkaSource:
         def connect() -> KafkaConsumer | None:
             if self._closed.is_set():
                 return None
-            _reach(self._servers)
+            _check_reachable(self._servers)
             return KafkaConsumer(
                 self._topic,
                 bootstrap_servers=self._servers,
                 group_id=self._group,
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
-                bootstrap_timeout_ms=_CONNECT,
+                bootstrap_timeout_ms=_CONNECT_TIMEOUT,
                 **self._options,
             )
 
-        def is_passing(error: BaseException) -> bool:
+        def is_transient(error: BaseException) -> bool:
             return isinstance(error, OSError) or bool(getattr(error, "retriable", False))
 
         return tenacity.Retrying(
-            retry=tenacity.retry_if_exception(is_passing),
-            wait=tenacity.wait_random_exponential(multiplier=0.1, max=_LONGEST_WAIT),
+            retry=tenacity.retry_if_exception(is_transient),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=_MAX_WAIT),
             sleep=tenacity.sleep_using_event(self._closed),
         )(connect)
 
 
-def _reach(servers: Sequence[str]) -> None:
-    """Raise OSError unless one of the brokers can be reached.
+def _check_reachable(servers: Sequence[str]) -> None:
+    """Raise OSError if no broker can be reached.
 
-    A consumer of kafka-python that reaches none leaves a thread behind (seen with 3.0.12), which
-    would be one for each attempt.
+    A consumer of kafka-python 3.0.12 that cannot connect leaves a thread behind. Without this
+    check, each attempt would leave one.
     """
-    fault = OSError("there is no broker to connect to")
+    last_error = OSError("there is no broker to connect to")
     for server in servers:
-        place = urlsplit(f"//{server.strip()}")
+        address = urlsplit(f"//{server.strip()}")
+        pair = (address.hostname, address.port or _PORT)
         try:
-            socket.create_connection((place.hostname, place.port or _PORT), _CONNECT / 1000).close()
+            socket.create_connection(pair, _CONNECT_TIMEOUT / 1000).close()
         except OSError as error:
-            fault = error
+            last_error = error
         else:
             return
-    raise fault
+    raise last_error
 
 
 def _acknowledge(consumer: KafkaConsumer, record: Any) -> None:
-    """Commit the position behind a message.
+    """Commit the offset after a message.
 
-    Where the group has given the partition to another consumer meanwhile, that one reads the
-    message again.
+    The commit fails if the group has assigned the partition to another consumer. Then that consumer
+    reads the message again.
     """
     from kafka.errors import CommitFailedError
     from kafka.structs import OffsetAndMetadata, TopicPartition
 
-    position = OffsetAndMetadata(record.offset + 1, "", -1)
+    offset = OffsetAndMetadata(record.offset + 1, "", -1)
     try:
-        consumer.commit({TopicPartition(record.topic, record.partition): position})
+        consumer.commit({TopicPartition(record.topic, record.partition): offset})
     except CommitFailedError:
         return

@@ -1,8 +1,9 @@
-"""Leases: which process leads the others that serve a project, and until when.
+"""Leases: which of the processes that serve a project leads, and until when.
 
-A lease ends some time after its last renewal by the clock of the database, and at once if its
-process is gone for certain. The next holder has a higher fence. The fence is checked in the
-transaction of what the holder decides, so a process that was paused meanwhile records nothing.
+A lease expires some time after its last renewal, by the clock of the database. It ends at once if
+its process is known to have ended. Each new holder gets a higher fencing number. The transaction of
+each decision checks this number. So a process that was suspended and lost the lease records
+nothing.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ LEADER = "leader"
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease that somebody holds.
+    """A lease that a process holds.
 
     Attributes:
-        name: What is led.
+        name: The name of the lease.
         holder: The id of the holder.
-        process: Its process.
-        fence: The number of the lease, which only grows.
-        expires_at: When it ends without a renewal, by the clock of the database.
+        process: The process of the holder.
+        fence: The fencing number. It grows with each new holder.
+        expires_at: When the lease expires without a renewal, by the clock of the database.
     """
 
     name: str
@@ -50,14 +51,14 @@ class Lease:
 
 
 def find_lease(connection: Connection, name: str) -> Lease | None:
-    """Return who holds a lease.
+    """Find a lease that has not expired.
 
     Args:
         connection: The catalog.
-        name: The lease.
+        name: The name of the lease.
 
     Returns:
-        The lease; None where nobody holds it.
+        The lease; None if no process holds it.
     """
     row = connection.execute(select(LEASE).where(LEASE.c.name == name)).one_or_none()
     if row is None or has_ended(row, database_time(connection)):
@@ -67,16 +68,16 @@ def find_lease(connection: Connection, name: str) -> Lease | None:
 
 
 def take(connection: Connection, name: str, holder: str, seconds: float) -> int | None:
-    """Take a lease that nobody else holds.
+    """Take a lease that no other process holds.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        name: The lease.
-        holder: The id of the process that takes it.
-        seconds: When the lease ends without a renewal.
+        name: The name of the lease.
+        holder: The id of the process that takes the lease.
+        seconds: The time after which the lease expires without a renewal.
 
     Returns:
-        The fence, higher than all before; None where another holds the lease.
+        The fencing number, higher than all before; None if another process holds the lease.
     """
     moment = database_time(connection)
     row = connection.execute(select(LEASE).where(LEASE.c.name == name)).one_or_none()
@@ -97,50 +98,50 @@ def take(connection: Connection, name: str, holder: str, seconds: float) -> int 
 
 
 def renew(connection: Connection, name: str, fence: int, seconds: float) -> bool:
-    """Renew a lease that nobody has taken over.
+    """Renew a lease that no other process has taken over.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        name: The lease.
-        fence: Its number.
-        seconds: When the lease ends without another renewal.
+        name: The name of the lease.
+        fence: The fencing number of the holder.
+        seconds: The time after which the lease expires without another renewal.
 
     Returns:
-        False where another has taken it.
+        False if another process has taken it over.
     """
-    until = database_time(connection) + timedelta(seconds=seconds)
-    return _expire(connection, name, fence, until)
+    expires_at = database_time(connection) + timedelta(seconds=seconds)
+    return _set_expiry(connection, name, fence, expires_at)
 
 
 def release(connection: Connection, name: str, fence: int) -> bool:
-    """End a lease, so that another process takes it at once.
+    """Release a lease, so that another process can take it at once.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        name: The lease.
-        fence: Its number.
+        name: The name of the lease.
+        fence: The fencing number of the holder.
 
     Returns:
-        False where another has taken it.
+        False if another process has taken it over.
     """
-    return _expire(connection, name, fence, database_time(connection))
+    return _set_expiry(connection, name, fence, database_time(connection))
 
 
-def _expire(connection: Connection, name: str, fence: int, moment: datetime) -> bool:
-    row = update(LEASE).where(LEASE.c.name == name, LEASE.c.fence == fence)
-    return connection.execute(row.values(expires_at=to_text(moment))).rowcount == 1
+def _set_expiry(connection: Connection, name: str, fence: int, moment: datetime) -> bool:
+    query = update(LEASE).where(LEASE.c.name == name, LEASE.c.fence == fence)
+    return connection.execute(query.values(expires_at=to_text(moment))).rowcount == 1
 
 
 def check_fence(connection: Connection, name: str, fence: int) -> None:
-    """Check that nobody has taken a lease over, in the transaction of what its holder writes.
+    """Check in the transaction of a holder that it still holds its lease.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        name: The lease.
-        fence: The number under which the caller took it.
+        name: The name of the lease.
+        fence: The fencing number of the holder.
 
     Raises:
-        ClaimLost: Another has taken it.
+        ClaimLost: If another process has taken the lease over.
     """
     query = select(LEASE.c.fence, LEASE.c.holder).where(LEASE.c.name == name)
     row = connection.execute(query).one_or_none()
@@ -155,10 +156,10 @@ def check_fence(connection: Connection, name: str, fence: int) -> None:
 
 
 class Leadership:
-    """The lease of one process, renewed by a thread until the `with` block ends.
+    """The lease of this process. A thread renews it until the `with` block ends.
 
     Attributes:
-        lost: Set when another process may lead: the holder stops deciding then.
+        lost: Set when another process may have the lease. Then this process must not decide.
     """
 
     def __init__(
@@ -169,13 +170,13 @@ class Leadership:
         name: str = LEADER,
         timing: Timing | None = None,
     ) -> None:
-        """Prepare to lead; `take` takes the lease.
+        """Create a leadership without the lease. `take` takes it.
 
         Args:
-            catalog: The catalog that has the lease.
-            holder: The id of this process, which no other has.
-            name: The lease.
-            timing: Between renewals, and until a lease ends.
+            catalog: The catalog that stores the lease.
+            holder: The unique id of this process.
+            name: The name of the lease.
+            timing: The time between renewals, and the time until the lease expires.
         """
         self.lost = threading.Event()
         self._access = StateAccess(catalog)
@@ -183,14 +184,14 @@ class Leadership:
         self._name = name
         self._timing = timing or Timing()
         self._fence: int | None = None
-        self._ends = threading.Event()
+        self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        """Begin, without taking the lease.
+        """Return this leadership, without taking the lease.
 
         Returns:
-            Itself.
+            This object.
         """
         return self
 
@@ -199,24 +200,24 @@ class Leadership:
         self._stop()
         fence, self._fence = self._fence, None
         if fence is not None:
-            with contextlib.suppress(PenstockError):  # it ends by itself
+            with contextlib.suppress(PenstockError):  # the lease expires anyway
                 self._access.write(lambda connection: release(connection, self._name, fence))
 
     @property
     def fence(self) -> int | None:
-        """Return the fence under which this process leads; None where it does not."""
+        """Return the fencing number of this process; None if it does not lead."""
         return None if self.lost.is_set() else self._fence
 
     def take(self) -> int | None:
-        """Take the lease if nobody else holds it, and renew it from then on.
+        """Take the lease if no other process holds it, and start to renew it.
 
         Returns:
-            The fence; None where another process leads.
+            The fencing number; None if another process leads.
         """
         if self.fence is not None:
             return self.fence
         self._stop()
-        begin = time.monotonic()
+        taken_at = time.monotonic()
         seconds = self._timing.lease
         fence = self._access.write(
             lambda connection: take(connection, self._name, self._holder, seconds)
@@ -224,36 +225,36 @@ class Leadership:
         self._fence = fence
         if fence is not None:
             self.lost.clear()
-            self._ends.clear()
+            self._stopped.clear()
             self._thread = threading.Thread(
-                target=self._renew, args=(fence, begin), name="penstock-lease", daemon=True
+                target=self._renew, args=(fence, taken_at), name="penstock-lease", daemon=True
             )
             self._thread.start()
         return fence
 
     def _stop(self) -> None:
-        self._ends.set()
+        self._stopped.set()
         if self._thread is not None:
             self._thread.join(self._timing.lease)
             self._thread = None
 
     def _renew(self, fence: int, renewed_at: float) -> None:
-        """Renew the lease until the end, or until it is lost."""
+        """Renew the lease until the thread is stopped or the lease is lost."""
         seconds = self._timing.lease
         try:
-            while not self._ends.wait(self._timing.beat):
-                begin = time.monotonic()
+            while not self._stopped.wait(self._timing.beat):
+                attempted_at = time.monotonic()
                 try:
                     is_held = self._access.write(
                         lambda connection: renew(connection, self._name, fence, seconds)
                     )
-                except PenstockError:  # perhaps the next time, before the lease ends
+                except PenstockError:  # try again, until the lease has expired
                     if time.monotonic() - renewed_at < seconds:
                         continue
                     is_held = False
                 if not is_held:
                     return
-                renewed_at = begin
+                renewed_at = attempted_at
         finally:
-            if not self._ends.is_set():
+            if not self._stopped.is_set():
                 self.lost.set()

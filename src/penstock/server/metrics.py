@@ -1,7 +1,7 @@
-"""Metrics of a process of ``penstock serve``, in the text format of Prometheus.
+"""Metrics of a server process, in the text format of Prometheus.
 
-Each process has a registry of its own, so that tests and two servers in one process do not share
-counters. Labels are names of the project and of routes, never values of a request.
+Each `Metrics` has its own registry, so servers in one process do not share counters. Labels are the
+names of models and routes, never values of a request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Metrics:
     """The counters and gauges of a process. Its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        """Create the metrics with a registry of their own."""
+        """Create the metrics and their registry."""
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self._registry = registry = CollectorRegistry()
@@ -27,7 +27,7 @@ class Metrics:
             "penstock_events", "Outcomes of events", ["outcome"], registry=registry
         )
         self._messages = Counter(
-            "penstock_messages", "Messages by what was answered", ["answer"], registry=registry
+            "penstock_messages", "Messages by answer", ["answer"], registry=registry
         )
         self._requests = Counter(
             "penstock_http_requests", "Requests", ["route", "status"], registry=registry
@@ -51,7 +51,7 @@ class Metrics:
         self._healthy = Gauge("penstock_healthy", "1 if /health answers 200", registry=registry)
 
     def count_firing(self, model: str, state: FiringState) -> None:
-        """Count a firing that came into a state.
+        """Count a firing that has entered a state.
 
         Args:
             model: Its model.
@@ -60,10 +60,10 @@ class Metrics:
         self._firings.labels(model, state.value).inc()
 
     def count_outcome(self, outcome: OutcomeKind) -> None:
-        """Count what became of an event.
+        """Count an outcome of an event.
 
         Args:
-            outcome: The kind of its outcome.
+            outcome: The kind of the outcome.
         """
         self._events.labels(outcome.value).inc()
 
@@ -85,11 +85,11 @@ class Metrics:
         self._requests.labels(route, str(status)).inc()
 
     def observe_run(self, model: str, seconds: float) -> None:
-        """Record how long a run took.
+        """Record the duration of a run.
 
         Args:
             model: The model of its firing.
-            seconds: Its length.
+            seconds: The duration.
         """
         self._run_seconds.labels(model).observe(seconds)
 
@@ -97,7 +97,7 @@ class Metrics:
         """Return all metrics.
 
         Args:
-            health: The health of the moment; None if it cannot be read.
+            health: The current health; None if it cannot be read.
 
         Returns:
             The text, and its content type.

@@ -1,7 +1,7 @@
-"""Read the payload of a request: a JSON object of bounded size and depth.
+"""Read the payload of a request: a JSON object of limited size and depth.
 
-Payloads are data. What one JSON reader takes and another refuses, or reads differently, is refused
-here: a key that comes twice, NaN, numbers that no type holds, halves of characters.
+JSON that parsers interpret differently is rejected: duplicate keys, NaN, numbers that no type can
+represent, and lone surrogates.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_DEPTH = 64
-MAX_DIGITS = 38  # what DECIMAL holds
+MAX_DIGITS = 38  # of DECIMAL
 _DYNAMIC = "dynamic"
-_TOO_LARGE = "store the data where a model reads it, and send its name"
+_TOO_LARGE_HINT = "store the data where a model can read it, and send its name"
+_TOO_DEEP = f"it is nested deeper than {MAX_DEPTH} levels"
 
 
 def check_content(request: Request) -> None:
-    """Check the headers that describe a body, before any of it is read.
+    """Check the headers that describe the body, before the body is read.
 
     Args:
         request: The request.
 
     Raises:
-        RefusedRequest: Unless the body is JSON without compression.
+        RefusedRequest: If the body is not JSON, or is compressed.
     """
     types = request.headers.getlist("content-type")
     media_type = types[0].partition(";")[0].strip().lower() if len(types) == 1 else ""
@@ -46,41 +47,39 @@ def check_content(request: Request) -> None:
 
 
 async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
-    """Read a body up to a limit. A longer one is not held in memory.
+    """Read a body. A body over the limit is not kept in memory.
 
     Args:
         request: The request.
-        limit: Its bytes at most.
-        seconds: The time in which it has to arrive.
+        limit: The maximum number of bytes.
+        seconds: The time limit in seconds.
 
     Returns:
         The body.
 
     Raises:
-        RefusedRequest: If it is longer, slower, or ends early.
+        RefusedRequest: If the body is too long, too slow or incomplete.
     """
     from starlette.requests import ClientDisconnect
 
     too_large = f"the body is longer than {limit} bytes"
-    announced = request.headers.get("content-length", "0")
-    if not announced.isdecimal() or int(announced[:20]) > limit:
-        raise RefusedRequest(413, too_large, hint=_TOO_LARGE)
-    chunks = bytearray()
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or int(length[:20]) > limit:
+        raise RefusedRequest(413, too_large, hint=_TOO_LARGE_HINT)
+    body = bytearray()
     try:
         async with asyncio.timeout(seconds):
             async for chunk in request.stream():
-                if len(chunks) + len(chunk) > limit:
-                    raise RefusedRequest(
-                        413, f"the body is longer than {limit} bytes", hint=_TOO_LARGE
-                    )
-                chunks += chunk
+                if len(body) + len(chunk) > limit:
+                    raise RefusedRequest(413, too_large, hint=_TOO_LARGE_HINT)
+                body += chunk
     except TimeoutError:
         raise RefusedRequest(
             408, f"the body did not arrive in {seconds:g} seconds", hint="send it again"
         ) from None
     except ClientDisconnect:
-        raise RefusedRequest(400, "the body ends early", hint="send it again") from None
-    return bytes(chunks)
+        raise RefusedRequest(400, "the body is incomplete", hint="send it again") from None
+    return bytes(body)
 
 
 def parse_payload(body: bytes) -> dict[str, Any]:
@@ -93,9 +92,9 @@ def parse_payload(body: bytes) -> dict[str, Any]:
         The object.
 
     Raises:
-        RefusedRequest: If the body is no JSON (400), or no object (422).
+        RefusedRequest: If the body is not JSON (400) or not an object (422).
     """
-    value = _load(body)
+    value = _parse_json(body)
     if not isinstance(value, dict):
         raise RefusedRequest(
             422,
@@ -105,84 +104,80 @@ def parse_payload(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _load(body: bytes) -> Any:
+def _parse_json(body: bytes) -> Any:
     try:
         value = json.loads(
             body.decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_float,
-            parse_constant=_constant,
+            object_pairs_hook=_build_object,
+            parse_int=_parse_integer,
+            parse_float=_parse_float,
+            parse_constant=_refuse_constant,
         )
         check_value(value)
     except UnicodeDecodeError as error:
-        raise _invalid(f"byte {error.start} is not UTF-8") from None
+        raise _invalid_json(f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise _invalid(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise _invalid_json(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
-        raise _invalid(_too_deep()) from None
+        raise _invalid_json(_TOO_DEEP) from None
     except ArgumentError as error:
-        raise _invalid(error.message) from None
+        raise _invalid_json(error.message) from None
     return value
 
 
-def _invalid(reason: str) -> RefusedRequest:
+def _invalid_json(reason: str) -> RefusedRequest:
     return RefusedRequest(
         400, f"the body is not valid JSON: {reason}", hint="send one JSON object in UTF-8"
     )
 
 
-def _too_deep() -> str:
-    return f"it is nested deeper than {MAX_DEPTH} levels"
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         raise ArgumentError("an object has a key twice")
     return value
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text.lstrip("-")) > MAX_DIGITS:
         raise ArgumentError(f"a number has more than {MAX_DIGITS} digits")
     return int(text)
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ArgumentError("a number is too large")
     return number
 
 
-def _constant(text: str) -> NoReturn:
-    raise ArgumentError(f"{text} is not a number of JSON")
+def _refuse_constant(text: str) -> NoReturn:
+    raise ArgumentError(f"{text} is not a JSON number")
 
 
 def check_value(value: Any) -> None:
-    """Check the depth and the texts of a value, without recursion.
+    """Check the depth and the strings of a JSON value, without recursion.
 
     Args:
-        value: A value of JSON.
+        value: The value.
 
     Raises:
-        ArgumentError: If it is nested too deeply, or a text holds half of a character.
+        ArgumentError: If the value is nested too deeply, or a string has a lone surrogate.
     """
     level: list[Any] = [value]
     depth = 0
     while level:
         texts = (item for item in level if isinstance(item, str))
         if not all(_has_encoding(text) for text in texts):
-            raise ArgumentError("a text has half of a character (a surrogate)")
+            raise ArgumentError("a string has a lone surrogate (half of a character)")
         containers = [item for item in level if isinstance(item, dict | list)]
         depth += bool(containers)
         if depth > MAX_DEPTH:
-            raise ArgumentError(_too_deep())
-        level = list(_parts(containers))
+            raise ArgumentError(_TOO_DEEP)
+        level = list(_list_items(containers))
 
 
-def _parts(containers: Iterable[Any]) -> Iterator[Any]:
+def _list_items(containers: Iterable[Any]) -> Iterator[Any]:
     for container in containers:
         if isinstance(container, dict):
             yield from container.keys()
@@ -199,22 +194,21 @@ def _has_encoding(text: str) -> bool:
 
 
 def partitions_of(payload: Mapping[str, Any], specs: Iterable[PartitionSpec]) -> tuple[str, ...]:
-    """Read the partitions that a payload names.
+    """Read the dynamic partitions from a payload.
 
     A value that is missing, or is not one segment of a path, is a PartitionError.
 
     Args:
         payload: The payload.
-        specs: The partitions of the models that the message triggers. Those by time take no value
-            from payloads.
+        specs: The partition formats of the models that the message triggers.
 
     Returns:
-        A value for each dynamic partition.
+        A value for each dynamic partition. Partitions by time have no value in a payload.
     """
-    return tuple(_partition(payload, spec) for spec in specs if spec.kind == _DYNAMIC)
+    return tuple(_read_partition(payload, spec) for spec in specs if spec.kind == _DYNAMIC)
 
 
-def _partition(payload: Mapping[str, Any], spec: PartitionSpec) -> str:
+def _read_partition(payload: Mapping[str, Any], spec: PartitionSpec) -> str:
     hint = f"send {spec.key} in the payload"
     try:
         value = value_from(spec, payload)

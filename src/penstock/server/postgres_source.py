@@ -1,10 +1,9 @@
-"""Messages that PostgreSQL sends to a channel by ``NOTIFY``.
+"""Receive the notifications of a PostgreSQL channel (``NOTIFY``).
 
-PostgreSQL keeps no notification: one that is sent while nobody listens is lost, also during the
-moment that it takes to connect again. A message that must not be lost belongs in a table that a
-model reads, or is sent by HTTP.
+PostgreSQL does not store notifications. A notification is lost if no process listens, for example
+during a reconnect. For messages that must not be lost, use a table that a model reads, or HTTP.
 
-PostgreSQL gives notifications no id, so each gets one of its own when it comes.
+Notifications have no id in PostgreSQL. Each one gets a new id when it arrives.
 """
 
 from __future__ import annotations
@@ -20,41 +19,40 @@ from penstock.uuid7 import new_uuid7
 if TYPE_CHECKING:
     import psycopg
 
-_LOOK = 0.5  # seconds after which a source that is closed ends
-_LONGEST_WAIT = 30.0  # seconds between two attempts to connect
+_POLL_TIMEOUT = 0.5  # seconds; a closed source ends after at most this time
+_MAX_WAIT = 30.0  # seconds between two attempts to connect
 
 
 class PostgresSource:
     """The notifications of one channel."""
 
     def __init__(self, conninfo: str, channel: str) -> None:
-        """Listen to a channel. The connection is made when messages are read.
+        """Create a source. It connects when its messages are read.
 
         Args:
-            conninfo: A libpq string or URI.
-            channel: The channel, in the letters in which PostgreSQL has it.
+            conninfo: A libpq connection string or URI.
+            channel: The channel. Upper and lower case differ.
         """
         self._conninfo, self._channel = conninfo, channel
         self._closed = Event()
-        self._listens = Event()
+        self._is_listening = Event()
 
     def wait_until_listening(self, seconds: float) -> bool:
-        """Wait until notifications arrive from now on.
+        """Wait until the source listens to the channel.
 
         Args:
-            seconds: How long to wait at most.
+            seconds: The maximum wait.
 
         Returns:
-            True when the source listens.
+            True if the source listens.
         """
-        return self._listens.wait(seconds)
+        return self._is_listening.wait(seconds)
 
     def messages(self) -> Iterator[Message]:
         """Yield notifications until the source is closed.
 
         Yields:
-            Message: The next one. Where the connection breaks, it is made again, with growing
-                pauses.
+            Message: The next message. A failed connection is retried with exponential backoff.
         """
         import psycopg
 
@@ -63,27 +61,27 @@ class PostgresSource:
             if connection is None:
                 return
             try:
-                yield from self._notifications(connection)
-            except psycopg.OperationalError:  # the server went away: connect again
+                yield from self._read_notifications(connection)
+            except psycopg.OperationalError:  # the connection is lost: connect again
                 continue
             finally:
-                self._listens.clear()
+                self._is_listening.clear()
                 connection.close()
 
     def close(self) -> None:
         """End `messages` within half a second."""
         self._closed.set()
 
-    def _notifications(self, connection: psycopg.Connection) -> Iterator[Message]:
+    def _read_notifications(self, connection: psycopg.Connection) -> Iterator[Message]:
         while not self._closed.is_set():
-            for notification in connection.notifies(timeout=_LOOK):
+            for notification in connection.notifies(timeout=_POLL_TIMEOUT):
                 id_ = f"postgres:{self._channel}/{new_uuid7()}"
                 yield Message(id_, payload_of(notification.payload))
                 if self._closed.is_set():
                     return
 
     def _connect(self) -> psycopg.Connection | None:
-        """Connect and listen; None where the source was closed meanwhile."""
+        """Connect and listen. Return None if the source was closed meanwhile."""
         try:
             import psycopg
             import tenacity
@@ -99,11 +97,11 @@ class PostgresSource:
                 return None
             connection = psycopg.connect(self._conninfo, autocommit=True)
             connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-            self._listens.set()
+            self._is_listening.set()
             return connection
 
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(psycopg.OperationalError),
-            wait=tenacity.wait_random_exponential(multiplier=0.1, max=_LONGEST_WAIT),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=_MAX_WAIT),
             sleep=tenacity.sleep_using_event(self._closed),
         )(connect)

@@ -1,9 +1,9 @@
-"""Record events for requests that wait for it: one by one, or grouped in one transaction.
+"""Record the events of HTTP requests: one by one, or in groups.
 
-A commit takes about a millisecond on SQLite, and only one runs at a time. Events that arrive
-together share one: the first of them waits a few milliseconds for others, and what arrives during a
-commit is in the next. A group that fails is recorded one by one, so that an event which the catalog
-refuses fails alone.
+A commit takes about a millisecond on SQLite, and commits do not overlap. So events that arrive
+together share a transaction: the first event waits a few milliseconds for others, and events that
+arrive during a commit are in the next group. If a group fails, its events are recorded one by one.
+Then only the event that the catalog rejects fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.server.http_values import GroupInbox, HttpSettings, Inbox
 
 
 class Recorder(Protocol):
-    """Records events for requests, which wait without a thread of their own."""
+    """Records events for requests. A request that waits does not occupy a thread."""
 
     async def record(self, event: TriggerEvent) -> bool:
         """Record an event. It is durable when the call returns.
@@ -37,15 +37,15 @@ class Recorder(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for what is being recorded, and end the threads."""
+        """Finish the recording of events, and end the threads."""
         ...
 
 
 def make_recorder(inbox: Inbox, settings: HttpSettings) -> Recorder:
-    """Return the recorder that fits an inbox.
+    """Return a recorder for an inbox.
 
     Args:
-        inbox: The inbox. One that has ``accept_many`` records events in groups.
+        inbox: The inbox. A `GroupInbox` records events in groups.
         settings: The limits.
 
     Returns:
@@ -57,7 +57,7 @@ def make_recorder(inbox: Inbox, settings: HttpSettings) -> Recorder:
 
 
 class SingleRecorder:
-    """Record each event in a transaction of its own, in a pool of threads."""
+    """Records each event in its own transaction, in a pool of threads."""
 
     def __init__(self, inbox: Inbox, settings: HttpSettings) -> None:
         """Create the recorder.
@@ -89,13 +89,13 @@ class SingleRecorder:
             self._waiting -= 1
 
     def close(self) -> None:
-        """Wait for what is being recorded, and end the threads."""
+        """Finish the recording of events, and end the threads."""
         self._pool.shutdown(wait=True)
 
 
 @dataclass(slots=True)
 class _Entry:
-    """An event that waits to be recorded, and those who wait for it."""
+    """An event to record, and the result that its request waits for."""
 
     event: TriggerEvent
     result: Future[bool] = field(default_factory=Future)
@@ -108,7 +108,7 @@ class _Entry:
 
 
 class GroupRecorder:
-    """Record the events that wait in one transaction, by one thread."""
+    """Records all events that wait in one transaction, in one thread."""
 
     def __init__(self, inbox: GroupInbox, settings: HttpSettings) -> None:
         """Create the recorder.
@@ -125,7 +125,7 @@ class GroupRecorder:
         self._pool = ThreadPoolExecutor(1, "penstock-inbox")
 
     async def record(self, event: TriggerEvent) -> bool:
-        """Record an event together with others.
+        """Record an event in a transaction with other events.
 
         Args:
             event: The event.
@@ -143,7 +143,7 @@ class GroupRecorder:
         return await asyncio.wrap_future(entry.result)
 
     def close(self) -> None:
-        """Wait for what is being recorded, and end the thread."""
+        """Finish the recording of events, and end the thread."""
         self._pool.shutdown(wait=True)
 
     def _drain(self) -> None:
@@ -159,26 +159,26 @@ class GroupRecorder:
         return group
 
     def _record_group(self, group: list[_Entry]) -> None:
-        running = [entry for entry in group if entry.result.set_running_or_notify_cancel()]
+        active = [entry for entry in group if entry.result.set_running_or_notify_cancel()]
         by_id: dict[str, _Entry] = {}
         repeated = [
-            entry for entry in running if by_id.setdefault(entry.event.id, entry) is not entry
+            entry for entry in active if by_id.setdefault(entry.event.id, entry) is not entry
         ]
-        results = self._accept({key: entry.event for key, entry in by_id.items()})
-        for entry in repeated:  # its event is that of another entry, which stands for both
+        results = self._accept({event_id: entry.event for event_id, entry in by_id.items()})
+        for entry in repeated:  # another entry of the group records the same event
             result = results[entry.event.id]
             entry.resolve(result if isinstance(result, BaseException) else False)
-        for key, entry in by_id.items():
-            entry.resolve(results[key])
+        for event_id, entry in by_id.items():
+            entry.resolve(results[event_id])
 
     def _accept(self, events: Mapping[str, TriggerEvent]) -> dict[str, bool | BaseException]:
         try:
             accepted = self._inbox.accept_many(list(events.values())) if events else ()
             return dict(zip(events, accepted, strict=True))
-        except (CatalogError, CommitError) as error:  # the next attempt would meet the same
+        except (CatalogError, CommitError) as error:  # each event alone would fail, too
             return dict.fromkeys(events, error)
         except Exception:
-            return {key: self._accept_alone(event) for key, event in events.items()}
+            return {event_id: self._accept_alone(event) for event_id, event in events.items()}
 
     def _accept_alone(self, event: TriggerEvent) -> bool | BaseException:
         try:
@@ -191,7 +191,7 @@ def _check_waiting(waiting: int, limit: int) -> None:
     if waiting >= limit:
         raise RefusedRequest(
             503,
-            f"{limit} events wait to be recorded",
-            hint="send it again later",
+            f"{limit} events wait to be recorded, which is the limit",
+            hint="send the request again later",
             headers=RETRY_LATER,
         )

@@ -1,7 +1,7 @@
-"""The routes of the HTTP side: one table of paths, methods, handlers and permissions.
+"""The routes of the HTTP API: one table of paths, methods, handlers and permissions.
 
-No route runs SQL or opens a path of the request. Messages are recorded, and answers are read by
-ids that are compared as values.
+No route runs SQL of a request or opens a path of a request. The ids of a request are bound as
+values.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.distribution import VERSION
@@ -42,12 +43,12 @@ if TYPE_CHECKING:
 
 KEY_HEADER = "idempotency-key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
-_LARGE_BODY = 64 << 10  # one that is parsed in a thread, beside other requests
-MOST_FIRINGS = 1000
+_LARGE_BODY = 64 << 10  # bytes; a larger body is parsed in a thread, to not block other requests
+MAX_FIRINGS = 1000
 
 
 class Permission(Enum):
-    """The token that a request needs."""
+    """The permissions that a route requires."""
 
     NONE = "nothing"
     MESSAGE = "a token of the message"
@@ -56,14 +57,14 @@ class Permission(Enum):
 
 
 class HealthProbe:
-    """Read the health in a thread, at most once a second, however often it is asked for."""
+    """Measures the health in a thread, at most once a second for all requests."""
 
     def __init__(self, health: Callable[[], Health], seconds: float = 2.0) -> None:
         """Create the probe.
 
         Args:
             health: Returns the health.
-            seconds: How long the process has for an answer.
+            seconds: The time limit of a measurement, in seconds.
         """
         self._health = health
         self._seconds = seconds
@@ -72,10 +73,10 @@ class HealthProbe:
         self._reading: Future[Health] | None = None
 
     async def read(self) -> Health:
-        """Read the health. Requests that ask while it is being read wait for the same answer.
+        """Return the health. Concurrent requests share a measurement.
 
         Returns:
-            The health. One that cannot be read, or not in time, is a problem.
+            The health. It has a ``problem`` if the measurement fails or takes too long.
         """
         if self._answer is not None and time.monotonic() - self._answer[0] < 1:
             return self._answer[1]
@@ -85,14 +86,14 @@ class HealthProbe:
         try:
             return await asyncio.wait_for(answer, self._seconds)
         except TimeoutError:
-            return _unknown(f"cannot be read in {self._seconds:g} seconds")
+            return _report_problem(f"cannot be read in {self._seconds:g} seconds")
 
     def _measure(self) -> Health:
         try:
             health = self._health()
         except Exception as error:
             log_error("the health cannot be read", error)
-            health = _unknown(f"cannot be read: {type(error).__name__}")
+            health = _report_problem(f"cannot be read: {type(error).__name__}")
         self._answer = (time.monotonic(), health)
         return health
 
@@ -101,7 +102,7 @@ class HealthProbe:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _unknown(reason: str) -> Health:
+def _report_problem(reason: str) -> Health:
     return Health(is_leader=False, problem=f"the state of the process {reason}")
 
 
@@ -110,13 +111,13 @@ class Services:
     """The services that handlers use.
 
     Attributes:
-        settings: The settings. `replace_settings` of the application changes them.
+        settings: The settings. `http_app.replace_settings` replaces them.
         recorder: Records events.
-        verify: Compares secrets.
+        verify: Verifies the secret of a token.
         run: Runs a function in a thread.
-        probe: Reads the health.
+        probe: Measures the health.
         metrics: The metrics.
-        agenda: The reads of the agenda.
+        agenda: Reads the agenda; None if the process has no agenda.
     """
 
     settings: HttpSettings
@@ -134,15 +135,15 @@ Names = Callable[[HttpSettings, str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class ServedRoute:
-    """A row of the table.
+    """A row of the route table.
 
     Attributes:
-        path: The path, as Starlette writes it.
+        path: The path, in the syntax of Starlette.
         methods: The methods.
         handler: Answers a request.
-        permission: What the request has to show before.
-        name: Returns the name of the message by the last part of the path; None if there is none.
-        form: How a path is written, for people.
+        permission: The required permission.
+        name: Returns the name of a message from the last part of the path; None if it has none.
+        form: The syntax of the path, for error messages.
     """
 
     path: str
@@ -157,24 +158,24 @@ async def send_message(request: Request, services: Services) -> Response:
     """Record the message of a request.
 
     Args:
-        request: The request. Its token was checked.
+        request: The request. Its token is verified.
         services: The services.
 
     Returns:
         202 with the id of the event, or 200 if the event was recorded before.
 
     Raises:
-        RefusedRequest: If there is no such message, or its payload cannot be taken.
+        RefusedRequest: If the project has no such message, or the payload is not valid.
     """
     settings, name = services.settings, request.state.message
     if name is None or name not in settings.names:
         raise RefusedRequest(
             404,
             "the project has no such message",
-            hint=f"send it to {request.state.form}, as the header of a model has it",
+            hint=f"send it to {request.state.form}, with the name in the header of a model",
         )
     check_content(request)
-    event_id = _event_id(request, name)
+    event_id = _read_event_id(request, name)
     body = await read_body(request, limit=settings.max_body, seconds=settings.body_timeout)
     is_large = len(body) > _LARGE_BODY
     payload = await services.run(parse_payload, body) if is_large else parse_payload(body)
@@ -188,25 +189,25 @@ async def send_message(request: Request, services: Services) -> Response:
         payload=payload,
     )
     request.state.logged = {"name": name, "event": event_id}
-    is_accepted = await _record(event, services)
+    is_accepted = await _record_event(event, services)
     document = {"event": event_id, "accepted": is_accepted}
     return answer_json(202 if is_accepted else 200, document)
 
 
-def _event_id(request: Request, name: str) -> str:
+def _read_event_id(request: Request, name: str) -> str:
     keys = request.headers.getlist(KEY_HEADER)
     if not keys:
         return f"message:{name}/{new_uuid7()}"
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
         raise RefusedRequest(
             400,
-            "the header Idempotency-Key has no value that can be used",
-            hint="send one key of 1 to 200 letters, digits and signs, without blanks",
+            "the header Idempotency-Key is not valid",
+            hint="send one key of 1 to 200 printable ASCII characters without blanks",
         )
     return f"message:{name}/{keys[0]}"
 
 
-async def _record(event: TriggerEvent, services: Services) -> bool:
+async def _record_event(event: TriggerEvent, services: Services) -> bool:
     try:
         is_accepted = await services.recorder.record(event)
     except InputError:
@@ -217,8 +218,8 @@ async def _record(event: TriggerEvent, services: Services) -> bool:
         log_error("an event was not recorded", error)
         raise RefusedRequest(
             503,
-            "it is not known whether the event was recorded",
-            hint="send it again with the same Idempotency-Key, which records it once",
+            "the event may not have been recorded",
+            hint="send it again with the same Idempotency-Key: it is recorded only once",
             headers=RETRY_LATER,
         ) from None
     services.metrics.count_message("accepted" if is_accepted else "repeated")
@@ -226,14 +227,14 @@ async def _record(event: TriggerEvent, services: Services) -> bool:
 
 
 async def show_health(request: Request, services: Services) -> Response:
-    """Answer whether the process works.
+    """Answer with the health of the process.
 
     Args:
-        request: The request. A token of all names adds details.
+        request: The request. With a token for all names, the answer has details.
         services: The services.
 
     Returns:
-        200 or 503.
+        200 if the process is healthy, else 503.
     """
     has_token = read_token(request) is not None
     if has_token:
@@ -241,13 +242,12 @@ async def show_health(request: Request, services: Services) -> Response:
     health = await services.probe.read()
     document: dict[str, Any] = {"status": "ok" if health.is_healthy else "unavailable"}
     if has_token:
-        details = {name: _masked(value) for name, value in plain(health).items()}
+        details = {
+            name: masked(value) if isinstance(value, str) else value
+            for name, value in plain(health).items()
+        }
         document |= {"version": VERSION, **details}
     return answer_json(200 if health.is_healthy else 503, document)
-
-
-def _masked(value: Any) -> Any:
-    return masked(value) if isinstance(value, str) else value
 
 
 async def show_metrics(_: Request, services: Services) -> Response:
@@ -257,7 +257,7 @@ async def show_metrics(_: Request, services: Services) -> Response:
         services: The services.
 
     Returns:
-        The text of Prometheus.
+        The metrics in the text format of Prometheus.
     """
     from starlette.responses import Response
 
@@ -269,36 +269,40 @@ async def list_firings(request: Request, services: Services) -> Response:
     """Answer with the newest firings, without their payloads.
 
     Args:
-        request: The request, which may filter by ``model`` and ``state``.
+        request: The request. The query may have ``model``, ``state`` and ``limit``.
         services: The services.
 
     Returns:
-        The list.
+        The list of firings.
     """
     query = request.query_params
-    firings = await services.run(
-        lambda: _agenda(services).list_firings(
-            model=_text(query.get("model")), state=_state(query), limit=_limit(query)
-        )
+    read_firings = partial(
+        _require_agenda(services).list_firings,
+        model=_check_text(query.get("model")),
+        state=_read_state(query),
+        limit=_read_limit(query),
     )
+    firings = await services.run(read_firings)
     rows = [plain(replace(firing, payload=None)) for firing in firings]
     return answer_json(200, versioned({"firings": rows}))
 
 
-def _agenda(services: Services) -> AgendaReader:
+def _require_agenda(services: Services) -> AgendaReader:
     if services.agenda is None:
-        raise RefusedRequest(404, "this process has no agenda", hint="ask one that serves")
+        raise RefusedRequest(
+            404, "this process has no agenda", hint="send the request to penstock serve"
+        )
     return services.agenda
 
 
-def _text(value: str | None) -> str | None:
-    """Return a text that every catalog can compare: PostgreSQL has no NUL."""
+def _check_text(value: str | None) -> str | None:
+    """Return the value, unless it contains NUL: PostgreSQL cannot compare such a value."""
     if value is not None and "\x00" in value:
-        raise RefusedRequest(400, "a value holds NUL", hint="leave it out")
+        raise RefusedRequest(400, "a value contains NUL", hint="send it without NUL")
     return value
 
 
-def _state(query: Mapping[str, str]) -> FiringState | None:
+def _read_state(query: Mapping[str, str]) -> FiringState | None:
     text = query.get("state")
     try:
         return FiringState(text) if text is not None else None
@@ -307,12 +311,12 @@ def _state(query: Mapping[str, str]) -> FiringState | None:
         raise RefusedRequest(400, "there is no such state", hint=f"one of: {states}") from None
 
 
-def _limit(query: Mapping[str, str]) -> int:
+def _read_limit(query: Mapping[str, str]) -> int:
     text = query.get("limit", "100")
-    if text.isdecimal() and text.isascii() and len(text) < 6 and 1 <= int(text) <= MOST_FIRINGS:
+    if text.isdecimal() and text.isascii() and len(text) < 6 and 1 <= int(text) <= MAX_FIRINGS:
         return int(text)
-    hint = f"write a number from 1 to {MOST_FIRINGS}"
-    raise RefusedRequest(400, "the limit is no number that can be used", hint=hint)
+    hint = f"send a number from 1 to {MAX_FIRINGS}"
+    raise RefusedRequest(400, "the limit is not valid", hint=hint)
 
 
 async def show_firing(request: Request, services: Services) -> Response:
@@ -326,9 +330,10 @@ async def show_firing(request: Request, services: Services) -> Response:
         The firing, with its payload.
 
     Raises:
-        RefusedRequest: If there is none.
+        RefusedRequest: If there is no such firing.
     """
-    firing = await services.run(_agenda(services).read_firing, _text(request.path_params["id"]))
+    firing_id = _check_text(request.path_params["id"])
+    firing = await services.run(_require_agenda(services).read_firing, firing_id)
     if firing is None:
         raise RefusedRequest(404, "there is no such firing", hint="GET /firings lists them")
     return answer_json(200, versioned({"firing": firing}))
@@ -347,43 +352,37 @@ async def show_event(request: Request, services: Services) -> Response:
     Raises:
         RefusedRequest: If there is no such event.
     """
-    event_id = _text(request.path_params["id"])
-    outcomes = await services.run(_agenda(services).read_outcomes, event_id)
+    event_id = _check_text(request.path_params["id"])
+    outcomes = await services.run(_require_agenda(services).read_outcomes, event_id)
     if outcomes is None:
-        hint = "use the id that was answered when the event was sent"
+        hint = "use the id in the answer to the request that sent the event"
         raise RefusedRequest(404, "there is no such event", hint=hint)
     return answer_json(200, versioned({"event": event_id, "outcomes": list(outcomes)}))
 
 
-def _event_name(_: HttpSettings, part: str) -> str | None:
-    return part
-
-
-def _webhook_name(settings: HttpSettings, part: str) -> str | None:
-    return settings.webhooks.get(part)
-
-
-def _upload_name(settings: HttpSettings, part: str) -> str | None:
-    return settings.uploads.get(part)
-
-
-def _message(path: str, name: Names, form: str) -> ServedRoute:
+def _define_post(path: str, name: Names, form: str) -> ServedRoute:
     return ServedRoute(path, ("POST",), send_message, Permission.MESSAGE, name, form)
 
 
-def _read(path: str, handler: Handler, permission: Permission = Permission.ALL) -> ServedRoute:
+def _define_get(
+    path: str, handler: Handler, permission: Permission = Permission.ALL
+) -> ServedRoute:
     return ServedRoute(path, ("GET",), handler, permission)
 
 
 ROUTES = (
-    _message("/events/{name}", _event_name, "/events/NAME"),
-    _message("/webhooks/{name}", _webhook_name, "/webhooks/MODEL"),
-    _message("/uploads/{name}", _upload_name, "/uploads/MODEL"),
-    _read("/health", show_health, Permission.NONE),
-    _read("/metrics", show_metrics, Permission.METRICS),
-    _read("/firings", list_firings),
-    _read("/firings/{id}", show_firing),
-    _read("/events/{id:path}", show_event),
+    _define_post("/events/{name}", lambda _, name: name, "/events/NAME"),
+    _define_post(
+        "/webhooks/{name}", lambda settings, model: settings.webhooks.get(model), "/webhooks/MODEL"
+    ),
+    _define_post(
+        "/uploads/{name}", lambda settings, model: settings.uploads.get(model), "/uploads/MODEL"
+    ),
+    _define_get("/health", show_health, Permission.NONE),
+    _define_get("/metrics", show_metrics, Permission.METRICS),
+    _define_get("/firings", list_firings),
+    _define_get("/firings/{id}", show_firing),
+    _define_get("/events/{id:path}", show_event),
 )
 
 
@@ -391,43 +390,43 @@ async def answer_route(route: ServedRoute, request: Request, services: Services)
     """Check the permission of a request, and answer it.
 
     Args:
-        route: The row of the table.
+        route: The route.
         request: The request.
         services: The services.
 
     Returns:
-        The answer of its handler.
+        The answer of the handler.
     """
     request.state.route = route.path
-    await _PERMIT[route.permission](route, request, services)
+    await _CHECKS[route.permission](route, request, services)
     return await route.handler(request, services)
 
 
-async def _permit_message(route: ServedRoute, request: Request, services: Services) -> None:
+async def _authorize_message(route: ServedRoute, request: Request, services: Services) -> None:
     part = request.path_params["name"]
     name = route.name(services.settings, part) if route.name is not None else None
     request.state.message, request.state.form = name, route.form
-    # A model without such a message has no tokens. They are looked up all the same, by a name that
-    # no message has, so that neither the answer nor its time says which models there are.
+    # If the model has no such message, verify the token against a name that no message has. So
+    # neither the answer nor its duration reveals which models exist.
     await authorize(request, services.verify, route.form if name is None else name)
 
 
-async def _permit_all(_: ServedRoute, request: Request, services: Services) -> None:
+async def _authorize_all(_: ServedRoute, request: Request, services: Services) -> None:
     await authorize(request, services.verify)
 
 
-async def _permit_metrics(_: ServedRoute, request: Request, services: Services) -> None:
+async def _authorize_metrics(_: ServedRoute, request: Request, services: Services) -> None:
     if not services.settings.is_metrics_open:
         await authorize(request, services.verify)
 
 
-async def _permit(_: ServedRoute, __: Request, ___: Services) -> None:
+async def _permit_everyone(_: ServedRoute, __: Request, ___: Services) -> None:
     """Permit every request."""
 
 
-_PERMIT: Mapping[Permission, Callable[[ServedRoute, Request, Services], Awaitable[None]]] = {
-    Permission.NONE: _permit,
-    Permission.MESSAGE: _permit_message,
-    Permission.ALL: _permit_all,
-    Permission.METRICS: _permit_metrics,
+_CHECKS: Mapping[Permission, Callable[[ServedRoute, Request, Services], Awaitable[None]]] = {
+    Permission.NONE: _permit_everyone,
+    Permission.MESSAGE: _authorize_message,
+    Permission.ALL: _authorize_all,
+    Permission.METRICS: _authorize_metrics,
 }

@@ -1,7 +1,7 @@
-"""Hold the project that is served, and load it again when its files change.
+"""Load the served project again when its files change.
 
-A project that does not load keeps its last good version. The problem is reported until a version
-loads.
+If the changed project cannot be loaded, the last valid version is served. The problem is reported
+until a version can be loaded.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.scheduler.subscription import Source, Subscription
     from penstock.settings.config import Settings
 
-_LOOK = 2.0  # seconds between two looks at the files of a project
-_LEFT_OUT = frozenset({".git", ".penstock", "__pycache__", ".venv", "node_modules"})
+_CHECK_INTERVAL = 2.0  # seconds between two checks of the files
+_EXCLUDED = frozenset({".git", ".penstock", "__pycache__", ".venv", "node_modules"})
 _SUFFIXES = frozenset({".sql", ".py", ".yaml", ".yml", ".toml", ".csv"})
 
 Subscribe = Callable[[ProjectContext], "Mapping[str, Subscription]"]
@@ -37,12 +37,12 @@ Subscribe = Callable[[ProjectContext], "Mapping[str, Subscription]"]
 
 @dataclass(frozen=True)
 class Version:
-    """A version of the project that loads.
+    """A valid version of the project.
 
     Attributes:
         context: The project.
-        subscriptions: What triggers each model, by its name.
-        digest: The state of its files.
+        subscriptions: The subscriptions by model.
+        digest: The digest of its files.
     """
 
     context: ProjectContext
@@ -51,20 +51,20 @@ class Version:
 
     @cached_property
     def tables(self) -> tuple[TableName, ...]:
-        """Return the tables that models wait for.
+        """Return the tables that trigger models.
 
         Returns:
-            Each table once.
+            The tables, without duplicates.
         """
         tables = (source.table for source in self._sources)
         return tuple(dict.fromkeys(table for table in tables if table is not None))
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Return the paths and URIs of files that models wait for.
+        """Return the paths and URIs of the files that trigger models.
 
         Returns:
-            Each once; some are patterns.
+            The paths, URIs and patterns, without duplicates.
         """
         return tuple(sorted({item.name for item in self._sources if item.table is None}))
 
@@ -73,7 +73,7 @@ class Version:
         """Return the models that write files.
 
         Returns:
-            Their names.
+            The names of the models.
         """
         return frozenset(model.name for model in self.context.models if model.files_written)
 
@@ -90,7 +90,7 @@ class Version:
         return readers
 
     def readers_of(self, source: str) -> Sequence[str]:
-        """Return the models that wait for a table.
+        """Return the models that a table triggers.
 
         Args:
             source: The full name of the table.
@@ -102,11 +102,11 @@ class Version:
 
 
 class ServedProject:
-    """The version of a project that is served.
+    """The project that a process serves.
 
     Attributes:
-        version: The last version that loads.
-        problem: Why the files as they are do not load; None if they do.
+        version: The last valid version.
+        problem: Why the current files cannot be loaded; None if they can.
     """
 
     def __init__(
@@ -115,38 +115,38 @@ class ServedProject:
         subscribe: Subscribe,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Serve a project that is loaded.
+        """Create the first version from a loaded project.
 
         Args:
             context: The project.
-            subscribe: Returns what triggers each model of a project.
-            clock: Returns seconds.
+            subscribe: Returns the subscriptions of a project.
+            clock: Returns a time in seconds.
         """
         self._subscribe = subscribe
         self._clock = clock
-        self._looked_at = clock()
-        self.version = self._build(context, digest_files(context.settings))
+        self._checked_at = clock()
+        self.version = self._build_version(context, digest_files(context.settings))
         self.problem: str | None = None
-        self._tried = self.version.digest
+        self._last_digest = self.version.digest
 
-    def _build(self, context: ProjectContext, digest: str) -> Version:
+    def _build_version(self, context: ProjectContext, digest: str) -> Version:
         return Version(context, Index.of(self._subscribe(context)), digest)
 
     def refresh(self) -> bool:
         """Load the project again if its files have changed.
 
         Returns:
-            Whether there is another version. A version that does not load is no other item.
+            Whether a new version was loaded.
         """
-        if self._clock() - self._looked_at < _LOOK:
+        if self._clock() - self._checked_at < _CHECK_INTERVAL:
             return False
-        self._looked_at = self._clock()
+        self._checked_at = self._clock()
         digest = digest_files(self.version.context.settings)
-        if digest == self._tried:
+        if digest == self._last_digest:
             return False
-        self._tried = digest
+        self._last_digest = digest
         try:
-            version = self._build(load_again(self.version.context), digest)
+            version = self._build_version(reload_context(self.version.context), digest)
         except PenstockError as error:
             self.problem = str(error)
             return False
@@ -154,17 +154,17 @@ class ServedProject:
         return True
 
 
-def load_again(context: ProjectContext) -> ProjectContext:
-    """Load the models of a project as their files are now.
+def reload_context(context: ProjectContext) -> ProjectContext:
+    """Load the settings and models of a project again.
 
     Args:
-        context: The project as it was loaded.
+        context: The loaded project.
 
     Returns:
         The project with the same connections.
 
     Raises:
-        ConfigError: Lakes or settings of Spark have changed, whose connections are open.
+        ConfigError: If the lakes or the settings of Spark have changed: their connections are open.
     """
     from penstock.engine.session.connections import Connections
     from penstock.errors import ConfigError
@@ -174,10 +174,10 @@ def load_again(context: ProjectContext) -> ProjectContext:
     settings = load_settings(old.root, environment=old.environment)
     if (settings.lakes, settings.spark) != (old.lakes, old.spark):
         raise ConfigError(
-            "penstock.toml has other lakes or other settings of Spark than at the start",
+            "the lakes or the settings of Spark in penstock.toml have changed since the start",
             hint="restart penstock serve",
         )
-    # Connections of its own: those of a project that does not load are closed.
+    # Use separate connections: a failed load must not close those of the served project.
     connections = Connections(settings, None, warm=False)
     loaded = connections.load_models()
     connections.close()
@@ -185,31 +185,31 @@ def load_again(context: ProjectContext) -> ProjectContext:
 
 
 def digest_files(settings: Settings) -> str:
-    """Return a digest of the names, sizes and times of the files of a project.
+    """Return a digest of the names, sizes and modification times of the files of a project.
 
     Args:
-        settings: The settings of the project. Files of its lakes are left out.
+        settings: The settings of the project. The data files of its lakes are left out.
 
     Returns:
-        The digest. It changes when a file changes that may define a model.
+        The digest. It changes when a file that may define a model changes.
     """
-    data = {Path(lake.data_path).absolute() for lake in settings.lakes.values() if lake.data_path}
+    lakes = {Path(lake.data_path).absolute() for lake in settings.lakes.values() if lake.data_path}
     digest = hashlib.sha256()
-    for path, status in sorted(_list_files(settings.root, data)):
+    for path, status in sorted(_list_files(settings.root, lakes)):
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
-def _list_files(root: Path, data: Collection[Path]) -> Iterator[tuple[str, os.stat_result]]:
+def _list_files(root: Path, lakes: Collection[Path]) -> Iterator[tuple[str, os.stat_result]]:
     for folder, folders, names in os.walk(root):
         folders[:] = [
             name
             for name in folders
-            if name not in _LEFT_OUT and Path(folder, name).absolute() not in data
+            if name not in _EXCLUDED and Path(folder, name).absolute() not in lakes
         ]
         for name in names:
             path = Path(folder, name)
             if path.suffix not in _SUFFIXES:
                 continue
-            with suppress(OSError):  # it went meanwhile
+            with suppress(OSError):  # removed meanwhile
                 yield str(path), path.stat()

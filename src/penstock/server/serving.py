@@ -1,4 +1,4 @@
-"""Serve a project in this process: HTTP, the lease of the leader, and the service behind it."""
+"""Serve a project in this process: the HTTP server, the lease of the leader, and the service."""
 
 from __future__ import annotations
 
@@ -35,27 +35,25 @@ if TYPE_CHECKING:
     from penstock.project.context import ProjectContext
     from penstock.scheduler.subscription import Subscription
     from penstock.scheduler.values import Firing, Outcome, TriggerEvent
-    from penstock.server.agenda_store import AgendaStore
     from penstock.server.firing_runner import FiringEnd
     from penstock.server.http_server import HttpServer
     from penstock.server.http_values import HttpSettings
     from penstock.server.metrics import Metrics
-    from penstock.settings.retention import Keep
     from penstock.settings.serve_settings import ServeSettings
 
 LOG = logging.getLogger("penstock.serve")
-_TAKE = 1.0  # seconds between two attempts to lead
+_TAKE_INTERVAL = 1.0  # seconds between two attempts to take the lease
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Options of one process that serves a project.
+    """The options of a server.
 
     Attributes:
-        has_http: Whether it answers HTTP.
-        is_once: Whether it ends when nothing is open any more.
-        sink: Returns the sink of the events of a firing's run.
-        clock: Returns the time by which schedules are due and tables are late.
+        has_http: Whether the server answers HTTP.
+        is_once: Whether the server ends when no firing can run any more.
+        sink: Returns the sink for the events of a firing's run.
+        clock: Returns the current time, for schedules and freshness.
     """
 
     has_http: bool = True
@@ -69,7 +67,8 @@ class Server:
 
     Attributes:
         service: The service.
-        holder: The id of this process among those that serve the project.
+        store: The agenda.
+        holder: The unique id of this process.
     """
 
     def __init__(self, context: ProjectContext, options: ServeOptions = ServeOptions()) -> None:
@@ -80,81 +79,66 @@ class Server:
             options: The options.
 
         Raises:
-            PenstockError: The catalog cannot be opened, or a trigger cannot be served.
+            PenstockError: If the catalog cannot be opened, or a trigger cannot be served.
         """
         self._options = options
         self._serve = context.settings.serve
         self.holder = new_uuid7()
-        self._store = open_agenda(context)
-        self._leadership = Leadership(self._store.catalog, self.holder)
+        self.store = open_agenda(context)
+        self._leadership = Leadership(self.store.catalog, self.holder)
         self._project = ServedProject(context, partial(_subscribe, self._serve))
         self._metrics: Metrics | None = None
         self._app: Starlette | None = None
         self.service = self._build_service()
 
-    @property
-    def store(self) -> AgendaStore:
-        """Return the agenda."""
-        return self._store
-
     def wake(self) -> None:
-        """Begin the next round at once."""
+        """Start the next round at once."""
         self.service.wake()
 
     def stop(self) -> None:
-        """End after the current round. Another thread, or the handler of a signal, may call it."""
+        """Stop after the current round. Another thread or a signal handler may call it."""
         self.service.stop()
 
     def run(self, ready: Callable[[str | None], None] = lambda _: None) -> None:
         """Serve until `stop` is called.
 
         Args:
-            ready: Is called with the address of the HTTP server, or None, when it answers.
+            ready: Called with the URL of the HTTP server when it answers; with None without HTTP.
         """
         with ExitStack() as stack:
-            server = stack.enter_context(self._http()) if self._options.has_http else None
+            server = stack.enter_context(self._open_http()) if self._options.has_http else None
             for pump in self._open_pumps():
                 pump.start()
                 stack.callback(pump.stop)
             ready(None if server is None else server.url)
             with self._leadership:
                 while not self.service.is_stopped:
-                    self._lead(self._leadership)
+                    self._lead_or_follow()
                 self.service.drain()
 
-    def _lead(self, leadership: Leadership) -> None:
+    def _lead_or_follow(self) -> None:
+        """Lead while this process has the lease, or wait until the next attempt to take it."""
         fence = None
         try:
-            fence = leadership.take()
+            fence = self._leadership.take()
         except PenstockError as error:
             self.service.last_error = str(error)
             LOG.error("the lease cannot be taken: %s", error)
         if fence is None:
             self.service.follow()
-            self.service.wait(_TAKE)
+            self.service.wait(_TAKE_INTERVAL)
             return
         LOG.info("this process leads (fence %d)", fence)
-        self.service.lead(fence, leadership.lost)
+        self.service.lead(fence, self._leadership.lost)
 
     def _build_service(self) -> Service:
         serve, project = self._serve, self._project
-
-        def release() -> None:
-            project.version.context.connections.release_session()
-
-        def sink_of(firing: Firing) -> EventSink:
-            return _log_event if self._options.sink is None else self._options.sink(firing)
-
-        def run(firing: Firing, cancelled: threading.Event) -> FiringEnd:
-            return run_firing(project.version.context, firing, cancelled, sink_of(firing))
-
-        pool = FiringPool(serve.slots, run, self.wake)
-        files = FileWatches(project, self._store, serve.file_poll)
+        files = FileWatches(project, self.store, serve.file_poll)
         return Service(
             project=project,
-            store=self._store,
-            pool=pool,
-            watches=(LakeWatches(project, self._store), files),
+            store=self.store,
+            pool=FiringPool(serve.slots, self._run_firing, self.wake),
+            watches=(LakeWatches(project, self.store), files),
             producers=(due_events, late_events),
             settings=ServiceSettings(
                 poll=serve.poll,
@@ -163,21 +147,29 @@ class Server:
                 idle_timeout=serve.idle_timeout,
                 is_once=self._options.is_once,
             ),
-            read_ages=AgeReader(lambda: read_ages(project.version.context)),
-            has_begun=lambda run_id: find_attempt(project.version.context, run_id) is not None,
-            original_of=lambda run_id: find_original(project.version.context, run_id),
-            release=release,
+            read_ages=AgeReader(lambda: read_ages(self._context)),
+            has_begun=lambda run_id: find_attempt(self._context, run_id) is not None,
+            original_of=lambda run_id: find_original(self._context, run_id),
+            release=self._release_session,
             reloaded=self._replace_settings,
             listeners=(self, files),
             clock=self._options.clock,
-            chores=(AgendaPruner(self._store, self._read_keep),),
+            chores=(AgendaPruner(self.store, lambda: self._context.settings.retention.records),),
         )
 
-    def _read_keep(self) -> Keep:
-        return self._project.version.context.settings.retention.records
+    @property
+    def _context(self) -> ProjectContext:
+        return self._project.version.context
+
+    def _release_session(self) -> None:
+        self._context.connections.release_session()
+
+    def _run_firing(self, firing: Firing, cancelled: threading.Event) -> FiringEnd:
+        sink = _log_event if self._options.sink is None else self._options.sink(firing)
+        return run_firing(self._context, firing, cancelled, sink)
 
     def decided(self, outcomes: Sequence[Outcome]) -> None:
-        """Count the outcomes of a round.
+        """Count the outcomes of a round in the metrics.
 
         Args:
             outcomes: The outcomes.
@@ -187,10 +179,10 @@ class Server:
                 self._metrics.count_outcome(outcome.kind)
 
     def ended(self, end: FiringEnd) -> None:
-        """Count the end of a firing.
+        """Count the end of a firing in the metrics.
 
         Args:
-            end: The end.
+            end: The end of the firing.
         """
         if self._metrics is None:
             return
@@ -209,26 +201,26 @@ class Server:
         options = {
             "kafka": {
                 "servers": ",".join(serve.kafka_servers),
-                "group": f"penstock-{self._project.version.context.settings.name}",
+                "group": f"penstock-{self._context.settings.name}",
             },
             "postgres": {"conninfo": serve.postgres_dsn or ""},
         }
         pairs = sorted((kind, name) for kind, name in names)
-        accept = {"kafka": self._store.accept, "postgres": self._accept_if_leading}
+        accept = {"kafka": self.store.accept, "postgres": self._accept_if_leading}
         return open_pumps(pairs, options, accept, self.service.clock, self.service.wake)
 
     def _accept_if_leading(self, event: TriggerEvent) -> bool:
-        """Record an event that each process receives, under an id of its own."""
+        """Record an event if this process leads: every process receives it, with different ids."""
         fence = self._leadership.fence
         if fence is None:
             return False
         try:
-            return self._store.accept(event, fence=fence)
+            return self.store.accept(event, fence=fence)
         except ClaimLost:
             return False
 
     @contextmanager
-    def _http(self) -> Iterator[HttpServer]:
+    def _open_http(self) -> Iterator[HttpServer]:
         from penstock.server.http_app import create_app
         from penstock.server.http_security import check_address
         from penstock.server.http_server import HttpServer
@@ -242,11 +234,11 @@ class Server:
         from penstock.server.metrics import Metrics
         from penstock.server.tokens import TokenStore
 
-        store, serve = self._store, self._serve
+        store, serve = self.store, self._serve
         tokens = TokenStore(store.catalog)
         valid = [token for token in tokens.list_tokens() if token.revoked_at is None]
-        proxy = "*" if serve.trusted_proxy is True else serve.trusted_proxy or None
-        check_address(serve.host, tokens_exist=bool(valid), trusted_proxy=proxy)
+        settings = self._read_http_settings()
+        check_address(serve.host, tokens_exist=bool(valid), trusted_proxy=settings.trusted_proxy)
         self._metrics = Metrics()
         self._app = create_app(
             AgendaInbox(store, self.service.wake),
@@ -254,7 +246,7 @@ class Server:
             partial(
                 measure_health, store.counts, partial(read_lease, store), self.holder, self.service
             ),
-            self._http_settings(),
+            settings,
             agenda=AgendaView(store),
             metrics=self._metrics,
         )
@@ -269,9 +261,9 @@ class Server:
         if self._app is not None:
             from penstock.server.http_app import replace_settings
 
-            replace_settings(self._app, self._http_settings())
+            replace_settings(self._app, self._read_http_settings())
 
-    def _http_settings(self) -> HttpSettings:
+    def _read_http_settings(self) -> HttpSettings:
         from penstock.server.http_services import read_http_settings
 
         version = self._project.version

@@ -1,9 +1,9 @@
-"""Messages from elsewhere: the interface of a source, and the sources that there are, by kind.
+"""Sources of messages other than HTTP: their interface, and the kinds of sources.
 
-A source yields messages. Whoever reads them records each one and then acknowledges it. A message
-that was recorded and not acknowledged comes again, with the same id: recording it again changes
-nothing. So a message counts exactly once, if the source keeps what was not acknowledged. A source
-that does not says so.
+A source yields messages. Its reader records each message and then acknowledges it. A message that
+was recorded but not acknowledged is delivered again with the same id, and recording it again
+changes nothing. So each message counts exactly once, if the source keeps unacknowledged messages.
+The docstring of a source states if it does not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Protocol
 from penstock.errors import ConfigError
 from penstock.sql.identifiers import nearest
 
-#: the key of a payload that is not a JSON object
 TEXT = "text"
+"""The key in the payload for a text that is not a JSON object."""
 
 
-def _nothing() -> None:
-    """Acknowledge nothing: the source keeps no messages."""
+def _ignore() -> None:
+    """Do nothing: the source keeps no messages to acknowledge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +30,33 @@ class Message:
     """A message.
 
     Attributes:
-        id: The same for the same message, however often it comes.
-        payload: Its values.
-        acknowledge: To be called when the message is recorded.
+        id: The id. A message that is delivered again has the same id.
+        payload: The payload.
+        acknowledge: The function to call after the message is recorded.
     """
 
     id: str
     payload: Mapping[str, Any]
-    acknowledge: Callable[[], None] = _nothing
+    acknowledge: Callable[[], None] = _ignore
 
 
 class MessageSource(Protocol):
     """A source of messages. One thread reads it; another may close it."""
 
     def messages(self) -> Iterator[Message]:
-        """Return messages as they come, until the source is closed.
+        """Return messages until the source is closed.
 
         Returns:
-            The messages. It waits for them, and connects again where a connection breaks.
+            An iterator that waits for messages. It reconnects if a connection is lost.
         """
         ...
 
     def close(self) -> None:
-        """End `messages`, at the latest after a few seconds."""
+        """End `messages` within a few seconds."""
         ...
 
 
-# The function of each kind's module that opens a source by its options. They are loaded on use:
-# their libraries are extras.
+# The module and the class of each kind. They are imported on use: their libraries are extras.
 _KINDS: Mapping[str, tuple[str, str]] = {
     "kafka": ("penstock.server.kafka_source", "KafkaSource"),
     "postgres": ("penstock.server.postgres_source", "PostgresSource"),
@@ -65,40 +64,40 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def open_source(kind: str, options: Mapping[str, Any]) -> MessageSource:
-    """Open a source.
+    """Create a source.
 
     Args:
         kind: ``kafka`` or ``postgres``.
         options: The arguments of its class.
 
     Returns:
-        The source. It connects when it is read.
+        The source. It connects when its messages are read.
 
     Raises:
-        ConfigError: There is no such kind, or it has no such option, or lacks one.
+        ConfigError: If the kind or an option does not exist, or if a required option is missing.
     """
     if kind not in _KINDS:
-        near = nearest(kind, _KINDS)
+        guess = nearest(kind, _KINDS)
         raise ConfigError(
             f"messages of {kind!r} are not supported",
-            hint=f"did you mean {near!r}?" if near else f"the kinds are {', '.join(_KINDS)}",
+            hint=f"did you mean {guess!r}?" if guess else f"the kinds are {', '.join(_KINDS)}",
         )
     module, name = _KINDS[kind]
-    make: Callable[..., MessageSource] = getattr(import_module(module), name)
+    create: Callable[..., MessageSource] = getattr(import_module(module), name)
     try:
-        return make(**options)
+        return create(**options)
     except TypeError as error:
-        fault = str(error).partition("() ")[2] or str(error)
+        problem = str(error).partition("() ")[2] or str(error)
         raise ConfigError(
-            f"the source {kind} {fault}", hint="docs/serve.md lists the options of each source"
+            f"the source {kind} {problem}", hint="docs/serve.md lists the options of each source"
         ) from None
 
 
 def payload_of(text: str) -> Mapping[str, Any]:
-    """Return the payload of a text: a JSON object as it is, all else under the key ``text``.
+    """Return a text as a payload: a JSON object as it is, any other text under the key `TEXT`.
 
     Args:
-        text: The text.
+        text: The text of a message.
 
     Returns:
         The payload.

@@ -19,42 +19,41 @@ T = TypeVar("T")
 class StateAccess:
     """Reads and writes the agenda of one catalog. Threads may share it.
 
-    The first transaction that writes creates the tables, or migrates them. Before it, reading
-    answers what an empty agenda answers.
+    The first write creates or migrates the tables. Before it, a read returns its default.
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        """Use a catalog, without asking it anything.
+        """Create an access. It does not read the catalog yet.
 
         Args:
             catalog: The catalog of the project's first lake.
         """
         self._catalog = catalog
-        self._is_migrated = False  # by this object: then reading need not ask for the version
+        self._is_migrated = False  # by this object; then a read need not check the version
 
-    def read(self, ask: Callable[[Connection], T], otherwise: T) -> T:
-        """Ask over one connection, which sees one state.
+    def read(self, query: Callable[[Connection], T], default: T) -> T:
+        """Run a query over one connection, on one consistent state.
 
         Args:
-            ask: The question.
-            otherwise: The answer where the tables do not exist yet.
+            query: Reads over a connection, and returns a result.
+            default: The result if the tables do not exist yet.
 
         Returns:
-            The answer.
+            The result.
         """
         with self._catalog.reading() as connection:
             if self._is_migrated or version_of(connection) == VERSION:
-                return ask(connection)
-        return otherwise
+                return query(connection)
+        return default
 
     def write(self, act: Callable[[Connection], T]) -> T:
-        """Act in a transaction, in which nobody else writes.
+        """Run a function in a transaction that excludes other writers, and commit it.
 
         Args:
-            act: Writes, and returns what it has to say.
+            act: Writes over a connection, and returns a result.
 
         Returns:
-            The result of ``act``, which is committed.
+            The result of ``act``.
         """
         with self._catalog.writing() as connection:
             if not self._is_migrated:
@@ -67,13 +66,13 @@ class StateAccess:
 def rows_in(
     connection: Connection, column: Column[str], values: Sequence[str], *columns: Column[Any]
 ) -> list[Row[Any]]:
-    """Return the rows of which a column has one of these values, however many there are.
+    """Return the rows in which a column has one of the values, in batches of values.
 
     Args:
         connection: The catalog.
         column: The column.
-        values: The values.
-        *columns: The columns to read; all of the table without them.
+        values: The values, of any number.
+        *columns: The columns to read. By default, all columns of the table are read.
 
     Returns:
         The rows.

@@ -1,12 +1,12 @@
-"""See which tables of a lake changed after a snapshot, as events of the scheduler.
+"""Find the tables of a lake that changed after a snapshot, as events of the scheduler.
 
-What a change is comes from the catalog (`lakes.catalog.snapshots.row_changes`). This module adds
-the partitions: of a run of Penstock those that it recorded, of another writer those of the files
-and rows that it added and removed. Where compaction has mixed the files since, the partition is not
-known, and the event is about the whole table.
+`lakes.catalog.snapshots.row_changes` defines which snapshots are changes. This module adds the
+partitions. A run of Penstock records the partitions that it changes. For other writers, they are
+read from the files and rows that the snapshot added and removed. After a compaction has merged
+these files, the partition may be unknown. Then the event is about the whole table.
 
-Expired snapshots are not read. Each table that may have changed in them has one event, without a
-partition, of the first snapshot after them.
+Expired snapshots cannot be read. A table that may have changed in them has one event without a
+partition, for the first snapshot after them.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ if TYPE_CHECKING:
     from penstock.lakes.snapshot import Snapshot
 
 _Partitions = frozenset[str | None]
+_SliceKey = tuple[str, int, Name]  # a run, a snapshot and a table
 _UNKNOWN: _Partitions = frozenset({None})
-_MOST_BYTES = 16 * 1024 * 1024  # of a merged file whose rows are looked at
+_MAX_BYTES = 16 * 1024 * 1024  # the largest merged file whose rows are read
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Hold the events of a look at a lake.
+    """The changes of a lake after a snapshot.
 
     Attributes:
-        events: The events, by snapshot, table and partition.
-        snapshot_id: The newest snapshot, which the next look begins at.
+        events: The events, ordered by snapshot, table and partition.
+        snapshot_id: The newest snapshot. The next call of `TableWatch.changes` starts after it.
     """
 
     events: tuple[TriggerEvent, ...]
@@ -66,41 +67,41 @@ class Changes:
 
 
 class TableWatch:
-    """A watch of the tables of one lake. A look writes nothing and needs no Spark session."""
+    """Finds changes of the tables of one lake. It writes nothing and needs no Spark session."""
 
     def __init__(self, catalog: Catalog, lake_name: str, partition_column: str) -> None:
-        """Watch a lake, which was not looked at before.
+        """Create a watch that has not read the lake.
 
         Args:
-            catalog: Its catalog, or the index of a Delta root.
-            lake_name: Its name in penstock.toml.
-            partition_column: The column that has the partition of each row.
+            catalog: The catalog of the lake, or the index of a Delta root.
+            lake_name: The name of the lake in penstock.toml.
+            partition_column: The column that contains the partition of each row.
         """
         self._catalog, self._lake, self._column = catalog, lake_name, partition_column
         self._newest: int | None = None
 
     def has_moved(self) -> bool:
-        """Return whether the lake has another newest snapshot than at the last look.
+        """Return whether the lake has a new snapshot since the last call of `changes`.
 
-        On a Delta root the versions of its tables are read first, at most every two seconds.
+        On a Delta root, this first reads the versions of the tables, at most every two seconds.
 
         Returns:
-            True also before the first look.
+            True also before the first call.
         """
         look_again(self._catalog)
         with self._catalog.reading() as connection:
             return newest_id(connection) != self._newest
 
     def forget(self) -> None:
-        """Let the lake have moved, as what was seen of it was not recorded."""
+        """Forget the newest snapshot, because its events were not recorded."""
         self._newest = None
 
     def changes(self, tables: Collection[TableName], since: int) -> Changes:
         """Return the changes of tables after a snapshot.
 
         Args:
-            tables: The tables and views; those of other lakes, and files, are left out.
-            since: The snapshot up to which changes are known.
+            tables: The tables and views. Files, and tables of other lakes, are ignored.
+            since: The last snapshot whose changes are known.
 
         Returns:
             One event for each table, snapshot and partition.
@@ -113,31 +114,28 @@ class TableWatch:
         }
         with self._catalog.reading() as connection:
             row_changes = load_row_changes(connection, sources.keys(), since)
-            moved = {
-                change for change in row_changes.changes if self._only_moved(connection, change)
+            flushes = {
+                change for change in row_changes.changes if self._is_flush(connection, change)
             }
             place = (self._catalog.data_path, self._column)
-            touched = _Touched.load(connection, place, row_changes, since)
+            changed = _ChangedPartitions.load(connection, place, row_changes, since)
         events: dict[str, TriggerEvent] = {}
-        for snapshot, name in self._after_gaps(row_changes):
-            event = _event(snapshot, sources[name], None, None)
+        for snapshot, name in self._find_changes_in_gaps(row_changes):
+            event = _make_event(snapshot, sources[name], None, None)
             events[event.id] = event
         for change in row_changes.changes:
-            if change in moved:
-                continue
-            is_sure = change.snapshot.id not in row_changes.without_base
-            if change.is_new and is_sure and not self._has_rows(change):
+            if change in flushes or self._is_still_empty(change, row_changes):
                 continue
             run_id = run_of(change.snapshot)
-            for partition in sorted(touched.partitions(change), key=lambda text: text or ""):
-                event = _event(change.snapshot, sources[change.name], partition, run_id)
+            for partition in sorted(changed.partitions(change), key=lambda text: text or ""):
+                event = _make_event(change.snapshot, sources[change.name], partition, run_id)
                 events.setdefault(event.id, event)
         self._newest = row_changes.newest.id
         ordered = sorted(events.values(), key=lambda event: (event.snapshot_id or 0, event.id))
         return Changes(tuple(ordered), row_changes.newest.id)
 
-    def _only_moved(self, connection: Connection, change: RowChange) -> bool:
-        """Return whether a change is a flush of deletes that later ones have taken the place of."""
+    def _is_flush(self, connection: Connection, change: RowChange) -> bool:
+        """Return whether a change only wrote deletes of earlier snapshots into files."""
         if change.table_id is None or change.is_new or not change.only_deletes:
             return False
         files = deletes_across(connection, change)
@@ -145,73 +143,69 @@ class TableWatch:
             return False
         data_path, snapshot_id = self._catalog.data_path, change.snapshot.id
         (table,) = reads.load_tables(connection, data_path, snapshot_id, change.table_id)
-        inside = [snapshots_in(resolve(table.path, *file)) for file in files]
-        return all(ids is not None and snapshot_id not in ids for ids in inside)
+        ids_of_files = [snapshots_in(resolve(table.path, *file)) for file in files]
+        return all(ids is not None and snapshot_id not in ids for ids in ids_of_files)
 
-    def _has_rows(self, change: RowChange) -> bool:
-        """Return whether a table that got its name in a snapshot has rows, or its name had some."""
+    def _is_still_empty(self, change: RowChange, row_changes: RowChanges) -> bool:
+        """Return whether a table was created or renamed, and its name has no rows as before."""
         snapshot_id = change.snapshot.id
+        if not change.is_new or snapshot_id in row_changes.without_base:
+            return False
         rows = self._catalog.count_rows(*change.name, snapshot_id)
-        return rows != 0 or bool(self._catalog.count_rows(*change.name, snapshot_id - 1))
+        return rows == 0 and not self._catalog.count_rows(*change.name, snapshot_id - 1)
 
-    def _after_gaps(self, row_changes: RowChanges) -> Iterator[tuple[Snapshot, Name]]:
-        """Yield the tables that may have changed in expired snapshots, with the first ones after.
+    def _find_changes_in_gaps(self, row_changes: RowChanges) -> Iterator[tuple[Snapshot, Name]]:
+        """Yield the tables that may have changed in expired snapshots, with the snapshots after.
 
-        Where the snapshot before a gap is there, what was in force at it is on record.
+        The catalog still has what was valid at the snapshot before a gap.
         """
         for snapshot, before in row_changes.after_gaps:
             for name in sorted(row_changes.named):
-                with suppress(LakeError):  # a Delta table that cannot be read: its readers say so
+                with suppress(LakeError):  # a broken Delta table: its readers report it
                     table = self._catalog.find_table(*name, row_changes.newest.id)
                     if table is not None and self._catalog.changed_since(table, before):
                         yield snapshot, name
 
 
 @dataclass(frozen=True, slots=True)
-class _Touched:
+class _ChangedPartitions:
     """The partitions that snapshots changed.
 
-    ``slices`` are those recorded, by run, snapshot and name; ``values`` those of files and rows, by
-    table and snapshot. Those of ``unsure`` snapshots are not known. ``merged`` are files that have
-    rows of several.
+    Attributes:
+        slices: The slices that runs recorded.
+        values: The partitions of files and rows, by table and snapshot.
+        merged: The files with rows of several snapshots, by table.
+        unsure: The snapshots whose partitions are unknown.
     """
 
-    slices: Mapping[tuple[str, int, Name], Sequence[str]]
+    slices: Mapping[_SliceKey, Sequence[str]]
     values: Mapping[int, Mapping[int, _Partitions]]
-    merged: Mapping[int, Sequence[_Merged]]
+    merged: Mapping[int, Sequence[_MergedFile]]
     unsure: frozenset[int]
 
     @classmethod
     def load(
         cls, connection: Connection, place: tuple[str, str], row_changes: RowChanges, since: int
-    ) -> _Touched:
-        """Look at the tables that changed.
+    ) -> _ChangedPartitions:
+        """Read the changed partitions of tables from the catalog.
 
         Args:
             connection: The catalog.
-            place: The data path, and the column that has the partition of each row.
+            place: The data path, and the column that contains the partition of each row.
             row_changes: The changes.
-            since: The snapshot that they come after.
+            since: The snapshot before the first change.
 
         Returns:
             The partitions of the changes.
         """
-        changes = row_changes.changes
-        runs = {run_id for change in changes if (run_id := run_of(change.snapshot)) is not None}
-        slices: dict[tuple[str, int, Name], list[str]] = {}
-        if runs and find_tables(connection):
-            published = reading.slices_published(connection, runs, since)
-            for (run_id, snapshot_id, target), texts in published.items():
-                schema, _, name = target.partition(".")
-                slices[run_id, snapshot_id, (fold(schema), fold(name))] = texts
-        touched = cls(slices, {}, {}, row_changes.without_base)
+        slices = _load_slices(connection, row_changes.changes, since)
         values: dict[int, Mapping[int, _Partitions]] = {}
-        merged: dict[int, Sequence[_Merged]] = {}
-        # The last change of each table has its columns as they are now.
+        merged: dict[int, Sequence[_MergedFile]] = {}
+        # The table at its last change has the current columns.
         latest = {
             change.table_id: change.snapshot.id
-            for change in changes
-            if change.table_id is not None and not touched.recorded(change)
+            for change in row_changes.changes
+            if change.table_id is not None and not slices.get(_slice_key(change))
         }
         for table_id, snapshot_id in latest.items():
             for table in reads.load_tables(connection, place[0], snapshot_id, table_id):
@@ -221,21 +215,9 @@ class _Touched:
                     values[table_id] = history.values_touched(connection, table_id, key, since)
                     spans = history.bounds_touched(connection, table_id, key, since)
                     merged[table_id] = [
-                        _Merged(span, table.path, column.id) for span in spans if span.is_merged
+                        _MergedFile(span, table.path, column.id) for span in spans if span.is_merged
                     ]
         return cls(slices, values, merged, row_changes.without_base)
-
-    def recorded(self, change: RowChange) -> Sequence[str]:
-        """Return the slices that a run recorded for a change.
-
-        Args:
-            change: The change.
-
-        Returns:
-            Their texts; none where it was not a run, or its records are gone.
-        """
-        key = (run_of(change.snapshot) or "", change.snapshot.id, change.name)
-        return self.slices.get(key, ())
 
     def partitions(self, change: RowChange) -> _Partitions:
         """Return the partitions of a change.
@@ -244,12 +226,12 @@ class _Touched:
             change: The change.
 
         Returns:
-            The partitions; only None where one of them is not known.
+            The partitions; only None if a partition is unknown.
         """
         snapshot_id = change.snapshot.id
-        recorded = self.recorded(change)
+        recorded = self.slices.get(_slice_key(change))
         if recorded:
-            return _whole_if_unknown(None if _is_no_value(text) else text for text in recorded)
+            return _whole_if_unknown(None if _is_no_partition(text) else text for text in recorded)
         if change.table_id is None or change.is_new or snapshot_id in self.unsure:
             return _UNKNOWN
         values = set(self.values.get(change.table_id, {}).get(snapshot_id, ()))
@@ -259,19 +241,43 @@ class _Touched:
         return _whole_if_unknown(values)
 
 
+def _load_slices(
+    connection: Connection, changes: Iterable[RowChange], since: int
+) -> Mapping[_SliceKey, Sequence[str]]:
+    """Return the slices that runs recorded for changes."""
+    runs = {run_id for change in changes if (run_id := run_of(change.snapshot)) is not None}
+    slices: dict[_SliceKey, list[str]] = {}
+    if runs and find_tables(connection):
+        published = reading.slices_published(connection, runs, since)
+        for (run_id, snapshot_id, target), texts in published.items():
+            schema, _, name = target.partition(".")
+            slices[run_id, snapshot_id, (fold(schema), fold(name))] = texts
+    return slices
+
+
+def _slice_key(change: RowChange) -> _SliceKey:
+    return run_of(change.snapshot) or "", change.snapshot.id, change.name
+
+
 def _whole_if_unknown(values: Iterable[str | None]) -> _Partitions:
     partitions = frozenset(values)
     return _UNKNOWN if None in partitions or not partitions else partitions
 
 
-def _is_no_value(text: str) -> bool:
-    """Return whether a slice is the whole of a table, or an interval of a model by time."""
+def _is_no_partition(text: str) -> bool:
+    """Return whether a slice is a whole table, or an interval of time."""
     return text == WHOLE or interval_of(text) is not None
 
 
 @dataclass(slots=True)
-class _Merged:
-    """A file with rows, or deletes, of several snapshots. The rows of a small one are looked at."""
+class _MergedFile:
+    """A file with rows, or deletes, of several snapshots. The rows are read if the file is small.
+
+    Attributes:
+        touched: The snapshots of the file, and the bounds of its partition column.
+        base: The path of its table.
+        column_id: The id of the partition column.
+    """
 
     touched: Touched
     base: str
@@ -280,16 +286,16 @@ class _Merged:
 
     @property
     def is_readable(self) -> bool:
-        """Return whether it is of one partition, and its rows tell the snapshots that wrote it."""
+        """Return whether the file is small enough to be read, and contains a single partition."""
         file, low = self.touched.file, self.touched.low
-        is_small = file is not None and file.bytes <= _MOST_BYTES
+        is_small = file is not None and file.bytes <= _MAX_BYTES
         return is_small and low is not None and low == self.touched.high
 
     def values(self) -> Mapping[int, set[str | None]]:
         """Return the partitions by snapshot.
 
         Returns:
-            The partitions; snapshots of which the file has no row are left out.
+            The partitions. A snapshot without rows in the file is left out.
         """
         file = self.touched.file
         if self._values is None and file is not None:
@@ -306,15 +312,15 @@ class _Merged:
 
 
 def run_of(snapshot: Snapshot) -> str | None:
-    """Return the run of Penstock that made a snapshot, by the note of its commit.
+    """Return the Penstock run that committed a snapshot, from the note of the commit.
 
     Args:
         snapshot: The snapshot.
 
     Returns:
-        The id of the run; None of another writer, a rollback, or a drop.
+        The id of the run; None for another writer, a rollback or a drop.
     """
-    with suppress(ValueError, KeyError, TypeError):  # the notes of other programs are anything
+    with suppress(ValueError, KeyError, TypeError):  # other programs write notes of any form
         note = json.loads(snapshot.extra or "")
         run_id = note["run"]
         if "step" in note and isinstance(run_id, str):
@@ -322,7 +328,7 @@ def run_of(snapshot: Snapshot) -> str | None:
     return None
 
 
-def _event(
+def _make_event(
     snapshot: Snapshot, source: str, partition: str | None, run_id: str | None
 ) -> TriggerEvent:
     suffix = "" if partition is None else f"/{partition}"

@@ -1,7 +1,7 @@
-"""Tokens of those who send messages: created, listed, revoked and verified.
+"""Create, list, revoke and verify the tokens of HTTP clients.
 
-A token is shown once, when it is created. The catalog has its hash only. The token is random and
-long, so that a plain SHA-256 tells nothing of it.
+A token is shown once, when it is created. The catalog stores only its hash. A token has 256 random
+bits, so a plain SHA-256 protects it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.destinations.catalog import Catalog
 
 EVERYTHING = "*"
-"""The name of tokens for all messages and for all else that the HTTP API does."""
+"""The name of tokens that permit all messages and all other requests of the HTTP API."""
 
 _PREFIX = "pst_"
 _BYTES = 32
@@ -38,11 +38,11 @@ class Token:
     """A token without its secret.
 
     Attributes:
-        id: What it is revoked by.
-        name: The name of the messages that it may send, or `EVERYTHING`.
+        id: The id, by which the token is revoked.
+        name: The name of the messages that it permits, or `EVERYTHING`.
         created_at: When it was created.
         revoked_at: When it was revoked; None while it is valid.
-        user: Who created it.
+        user: The user who created it.
     """
 
     id: str
@@ -56,7 +56,7 @@ class TokenStore:
     """The tokens of one catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Use a catalog, without asking it anything.
+        """Create a store. It does not read the catalog yet.
 
         Args:
             catalog: The catalog of the project's first lake.
@@ -67,19 +67,19 @@ class TokenStore:
         """Create a token.
 
         Args:
-            name: The name of the messages that it may send, or `EVERYTHING`.
-            user: Who creates it.
+            name: The name of the messages that it permits, or `EVERYTHING`.
+            user: The user who creates it.
 
         Returns:
-            The token, and its secret, which nothing returns again.
+            The token and its secret. The secret cannot be read again.
 
         Raises:
-            ArgumentError: There is no name.
+            ArgumentError: If the name is blank.
         """
         if not name.strip():
             raise ArgumentError(
-                "a token needs the name of the messages that it may send",
-                hint=f"give a name, or {EVERYTHING} for all that the HTTP API does",
+                "a token needs the name of the messages that it permits",
+                hint=f"give a name, or {EVERYTHING} for all requests of the HTTP API",
             )
         secret = _PREFIX + secrets.token_urlsafe(_BYTES)
 
@@ -93,7 +93,7 @@ class TokenStore:
         return self._access.write(act), secret
 
     def list_tokens(self) -> list[Token]:
-        """Return all tokens, the oldest first, with those that were revoked.
+        """Return all tokens, the oldest first, including revoked ones.
 
         Returns:
             The tokens.
@@ -107,38 +107,38 @@ class TokenStore:
         """Revoke a token.
 
         Args:
-            token_id: Its id.
+            token_id: The id of the token.
 
         Returns:
-            False where no valid token has this id.
+            False if no valid token has this id.
         """
 
         def act(connection: Connection) -> bool:
             valid = (TOKEN.c.token_id == token_id, TOKEN.c.revoked_at.is_(None))
-            ended = {"revoked_at": to_text(database_time(connection))}
-            return connection.execute(update(TOKEN).where(*valid).values(**ended)).rowcount == 1
+            values = {"revoked_at": to_text(database_time(connection))}
+            return connection.execute(update(TOKEN).where(*valid).values(**values)).rowcount == 1
 
         return self._access.write(act)
 
     def verify(self, name: str, secret: str) -> Token | None:
-        """Return the valid token with a secret.
+        """Find the valid token with a secret.
 
-        The time that this takes does not depend on the secret.
+        The duration does not depend on the secret.
 
         Args:
-            name: The name of a message; `EVERYTHING` for what only such tokens may do.
-            secret: What a caller shows.
+            name: The name of a message, or `EVERYTHING`.
+            secret: The secret.
 
         Returns:
-            The token; None where there is none for this name.
+            The token; None if no token for this name or for `EVERYTHING` has the secret.
         """
         valid = (TOKEN.c.name.in_({name, EVERYTHING}), TOKEN.c.revoked_at.is_(None))
         query = select(TOKEN).where(*valid)
         no_rows: list[Row[Any]] = []
         rows = self._access.read(lambda connection: list(connection.execute(query)), no_rows)
-        shown = _hash(secret)
-        # All hashes are compared, also after a match.
-        matches = [row for row in rows if hmac.compare_digest(row.token_hash, shown)]
+        digest = _hash(secret)
+        # Compare all hashes, also after a match: the duration must not depend on the secret.
+        matches = [row for row in rows if hmac.compare_digest(row.token_hash, digest)]
         return _as_token(matches[0]) if matches else None
 
 
