@@ -29,7 +29,7 @@ from penstock.scheduler.values import (
     TriggerEvent,
 )
 from penstock.server import service
-from penstock.server.agenda_rows import LOOKED, Position
+from penstock.server.agenda_rows import LakeLook
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.backfill_store import Backfill, BackfillState
 from penstock.server.firing_pool import FiringPool
@@ -144,7 +144,7 @@ def build_world(
 
 
 def test_a_change_fires_its_reader_once(world: World) -> None:
-    sighting = Sighting((asset(7),), (Position(LOOKED, "main", 7), Position("sums", ORDERS, 7)))
+    sighting = Sighting((asset(7),), (LakeLook("main", 7, frozenset({("sums", ORDERS)})),))
     world.watch.sightings += [sighting, sighting]  # as after a restart
     world.play(3)
     assert [firing.model for firing in world.runs] == ["sums"]

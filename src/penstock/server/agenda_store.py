@@ -43,6 +43,7 @@ from penstock.server.agenda_queries import (
 )
 from penstock.server.agenda_rows import (
     FiringRecord,
+    LakeLook,
     Position,
     as_event,
     as_firing_record,
@@ -102,7 +103,7 @@ class AgendaStore:
         self,
         events: Sequence[TriggerEvent],
         decision: Decision,
-        positions: Sequence[Position] = (),
+        looks: Sequence[LakeLook] = (),
         *,
         fence: int | None,
     ) -> bool:
@@ -114,14 +115,14 @@ class AgendaStore:
         Args:
             events: The events that it was made for.
             decision: The decision.
-            positions: Up to where readers have seen their sources; they only move forward.
+            looks: Up to where readers have seen their sources with these events.
             fence: The fence of the leader; None if no other process decides.
 
         Returns:
             False where nothing was recorded: a firing of the decision has started or ended
             meanwhile. Load the agenda, and decide again.
         """
-        recording = Recording(events, decision, positions, fence)
+        recording = Recording(events, decision, looks, fence)
         return self._access.write(partial(record, recording=recording))
 
     def accept(
@@ -340,18 +341,19 @@ class AgendaStore:
 
         Args:
             reader: The reader.
-            source: The source.
+            source: The full name of the source, folded.
 
         Returns:
             The snapshot; None for a new reader of the source.
         """
-        return self.positions().get((reader, source))
+        position = self.positions().get((reader, source))
+        return None if position is None else position.snapshot_id
 
-    def positions(self) -> dict[tuple[str, str], int]:
+    def positions(self) -> dict[tuple[str, str], Position]:
         """Return all positions.
 
         Returns:
-            The snapshots, by reader and source.
+            The positions, by reader and source.
         """
         return self._access.read(read_positions, {})
 

@@ -180,7 +180,8 @@ class Service:
             fence: The number of the lease, checked in the transaction of each decision.
             is_lost: Set when another process may lead.
         """
-        self._wakes_at = self._looked_at = None
+        self._looked_at = None
+        self._forget()  # another process may have led meanwhile
         while not self._stopped.is_set() and not is_lost.is_set():
             self._wakened.clear()
             try:
@@ -307,12 +308,18 @@ class Service:
         chained = [self._with_chain(event) for event in events]
         subscriptions = self.project.version.subscriptions
         decision = decide(
-            subscriptions, agenda, chained, moment, self._new_id, producers=self.producers
+            subscriptions,
+            agenda,
+            chained,
+            moment,
+            self._new_id,
+            producers=self.producers,
+            newcomers=dict(item for sighting in sightings for item in sighting.newcomers.items()),
         )
-        positions = [position for sighting in sightings for position in sighting.positions]
-        if has_content(decision) or events or positions:
+        looks = [look for sighting in sightings for look in sighting.looks]
+        if has_content(decision) or events or looks:
             every = [*chained, *decision.events]
-            if not self.store.record(every, decision, positions, fence=fence):
+            if not self.store.record(every, decision, looks, fence=fence):
                 self._forget()  # a firing has started or ended meanwhile: decide again
                 self.wake()
                 return
@@ -525,7 +532,7 @@ def _slice_of(firing: Firing) -> str:
 
 
 def _has_memory(sighting: Sighting) -> bool:
-    return bool(sighting.positions) or sighting.files is not None
+    return bool(sighting.looks) or sighting.files is not None
 
 
 def _fields_of(firing: Firing) -> dict[str, str | None]:

@@ -91,10 +91,6 @@ class TableWatch:
         with self._catalog.reading() as connection:
             return newest_id(connection) != self._newest
 
-    def forget(self) -> None:
-        """Let the lake have moved, as what was seen of it was not recorded."""
-        self._newest = None
-
     def changes(self, tables: Collection[TableName], since: int) -> Changes:
         """Return the changes of tables after a snapshot.
 
