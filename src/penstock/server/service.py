@@ -227,9 +227,10 @@ class Service:
         for firing in self.store.orphans():
             if firing.id in self.pool.running:
                 continue
-            if not self.has_begun(firing.id):
+            is_gone = firing.model not in self.project.version.subscriptions
+            if is_gone or not self.has_begun(firing.id):
                 self.store.requeue(firing.id)
-                self._wakes_at = None  # to start it
+                self._wakes_at = None  # to start it, or to cancel that of a model that is gone
             elif self.store.take_over(firing.id):
                 LOG.warning("%s goes on: its process has ended", _slice_of(firing))
                 self._run(firing)
