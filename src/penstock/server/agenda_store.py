@@ -455,13 +455,19 @@ class AgendaStore:
         """
         return self._access.read(count_agenda, AgendaCounts({}))
 
-    def add_backfill(self, backfill: Backfill) -> None:
-        """Record a backfill that a person asked for.
+    def add_backfill(self, backfill: Backfill, events: Sequence[TriggerEvent] = ()) -> None:
+        """Record a backfill that a person asked for, with the events of its slices.
 
         Args:
             backfill: The backfill.
+            events: The events, which are not decided yet.
         """
-        self._access.write(partial(backfill_store.insert_backfill, backfill=backfill))
+
+        def act(connection: Connection) -> None:
+            backfill_store.insert_backfill(connection, backfill)
+            insert_events(connection, events, database_time(connection), backfill.user)
+
+        self._access.write(act)
 
     def set_backfill_state(self, backfill_id: str, state: BackfillState) -> bool:
         """Pause, continue, cancel or end a backfill.

@@ -40,6 +40,7 @@ from penstock.server.agenda_rows import (
     firing_values,
     outcome_values,
 )
+from penstock.server.backfill_store import end_backfills
 from penstock.server.leases import LEADER, check_fence
 from penstock.server.state_access import rows_in
 
@@ -87,6 +88,9 @@ def record(connection: Connection, recording: Recording) -> bool:
     surplus = _write_outcomes(connection, events, decision.outcomes, moment)
     changed = [firing for firing in decision.firings if firing.id not in surplus - states.keys()]
     _write_firings(connection, changed, states, moment)
+    ended = (firing.backfill for firing in changed if not firing.state.is_open)
+    decided = (event.backfill for event in events.values())
+    end_backfills(connection, (*ended, *decided), moment)
     _write_marks(connection, decision.marks)
     _write_freshness(connection, decision.freshness)
     for look in recording.looks:

@@ -406,8 +406,6 @@ class Service:
         if not self.store.finish(firing.id, firing.state, firing.reason, process=process):
             LOG.warning("%s: another process has taken it", _slice_of(firing))
             return
-        if firing.backfill is not None:
-            self._end_backfill(firing.backfill)
         if firing.state is FiringState.DONE and firing.reason is None:
             self.store.accept_all(list(self._remind_readers(firing)))
         if firing.state is FiringState.FAILED:
@@ -434,14 +432,6 @@ class Service:
             for firing in newest.values():
                 if firing.kind in _CHANGES and _only_waited(firing):
                     yield _remind(firing, ended, self.clock())
-
-    def _end_backfill(self, backfill_id: str) -> None:
-        """End a backfill whose firings have all ended."""
-        progress = next(
-            (item for item in self.store.backfills() if item.backfill.id == backfill_id), None
-        )
-        if progress is not None and not any(state.is_open for state in progress.firings):
-            self.store.set_backfill_state(backfill_id, BackfillState.DONE)
 
     def _stop_cancelled(self) -> None:
         """Stop the firings of backfills that a person has cancelled."""
