@@ -54,7 +54,7 @@ from penstock.server.agenda_rows import (
 from penstock.server.backfill_store import Backfill, BackfillProgress, BackfillState
 from penstock.server.decision_records import Recording, insert_events, record
 from penstock.server.leases import LEADER, check_fence
-from penstock.server.pruning import Pruned
+from penstock.server.pruning import Pruned, PruneLimits
 from penstock.server.state_access import StateAccess, rows_in
 
 if TYPE_CHECKING:
@@ -506,19 +506,30 @@ class AgendaStore:
             partial(backfill_store.find_cancelled, backfill_ids=backfill_ids), frozenset()
         )
 
-    def prune(self, before: datetime, *, dry_run: bool = False) -> Pruned:
+    def find_end(self, number: int) -> datetime | None:
+        """Find when the last of so many firings ended, the newest ends first.
+
+        Args:
+            number: The number of firings.
+
+        Returns:
+            The time; None where fewer have ended.
+        """
+        return self._access.read(partial(pruning.find_end, number=number), None)
+
+    def prune(self, limits: PruneLimits, *, dry_run: bool = False) -> Pruned:
         """Remove firings that ended before a time, with their events and outcomes.
 
         Open firings, undecided events, and what belongs to them stay. Batches are removed in
         transactions of their own.
 
         Args:
-            before: The time.
+            limits: The times.
             dry_run: Remove nothing.
 
         Returns:
             What was removed, or would be.
         """
         if dry_run:
-            return self._access.read(partial(pruning.count_old, before=before), Pruned())
-        return pruning.prune(self._access, before)
+            return self._access.read(partial(pruning.count_old, limits=limits), Pruned())
+        return pruning.prune(self._access, limits)
