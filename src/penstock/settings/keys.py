@@ -160,8 +160,8 @@ def _parse_size(key: str, setting: Setting) -> int:
 def _parse_period(key: str, setting: Setting) -> float:
     """Return a length of time that ends."""
     hint = 'write seconds, or as in "1s", "500ms", "0.2s", "2m"'
-    seconds = fraction_of(setting.value)
-    seconds = seconds or duration_setting(key, setting.value, setting.origin, hint=hint)
+    period = fraction_of(setting.value)
+    seconds = period or duration_setting(key, setting.value, setting.origin, hint=hint)
     if seconds is not None:
         return seconds
     problem = f"{key} cannot be {setting.value!r}"
