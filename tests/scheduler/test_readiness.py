@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.model.time.cron import Cron
 from penstock.scheduler.readiness import Wait, find_pauses, find_wait
 from penstock.scheduler.subscription import Source, Subscription
 from penstock.scheduler.values import WHOLE, Agenda, EventKind, Firing, FiringState, Pause
@@ -29,6 +30,34 @@ def paused(*pauses: Pause, reader: Subscription = READER) -> Scheduler:
 def test_a_pause_is_about_a_model_or_a_tag(selector: str, expected: bool) -> None:
     pause = Pause(selector, NOON)
     assert find_pauses([pause], "m", READER) == ([pause] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("reader", "kind", "reason"),
+    [
+        (None, EventKind.ASSET, "model m is no longer in the project"),
+        (None, EventKind.BACKFILL, "model m is no longer in the project"),
+        (Subscription("m"), EventKind.ASSET, "model m has no trigger any more"),
+        (Subscription("m"), EventKind.BACKFILL, None),
+        (Subscription("m", messages=("sent",)), EventKind.ASSET, None),
+        (Subscription("m", freshness=MINUTE), EventKind.ASSET, None),
+        (Subscription("m", cron=Cron("0 1 * * *")), EventKind.ASSET, None),
+        (READER, EventKind.ASSET, None),
+    ],
+)
+@pytest.mark.parametrize("state", [FiringState.WAITING, FiringState.QUEUED, FiringState.RUNNING])
+def test_what_nothing_fires_any_more_is_cancelled(
+    reader: Subscription | None, kind: EventKind, reason: str | None, state: FiringState
+) -> None:
+    firing = replace(WAITING, kind=kind, state=state, events=("e",))
+    scheduler = Scheduler(by_model(*([reader] if reader else [])), Agenda({"f": firing}))
+    decision = scheduler.decide()
+    if reason is None or state is FiringState.RUNNING:  # what runs is for the runner to end
+        assert all(one.state is FiringState.QUEUED for one in decision.firings)
+        return
+    expected = replace(firing, state=FiringState.CANCELLED, reason=reason)
+    assert decision.firings == (expected,)
+    assert scheduler.agenda.firings == {}
 
 
 @pytest.mark.parametrize(

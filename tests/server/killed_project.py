@@ -16,7 +16,6 @@ from penstock.engine.state.agenda_tables import EVENT, FIRING, OUTCOME
 from penstock.lakes.catalog.catalog import Catalog
 from penstock.project.project import Project
 from penstock.scheduler.values import EventKind, FiringState, TriggerEvent
-from penstock.server.agenda_rows import LOOKED
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.backfilling import queue_backfill
 from penstock.server.opening import open_agenda
@@ -162,8 +161,8 @@ class Served:
         open_ = [f"{one.model} {one.key} {one.state.value}" for one in firings if not _waits(one)]
         open_ += [f"undecided {event.id}" for event in self.store.undecided(10)]
         newest = self.project.lake("main").catalog.latest().id
-        looked = self.store.position(LOOKED, "main")
-        return open_ + ([] if looked == newest else [f"snapshot {newest}, looked at {looked}"])
+        looked = {position.snapshot_id for position in self.store.positions().values()}
+        return open_ + ([] if looked == {newest} else [f"snapshot {newest}, looked at {looked}"])
 
     def _complete(self) -> bool:
         """Send what one join waits for; whether there is one."""

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
 import pytest
 
-from penstock.scheduler.values import Decision, FiringState
+from penstock.model.time.partition import PartitionSpec
+from penstock.scheduler.decide import decide
+from penstock.scheduler.subscription import Subscription
+from penstock.scheduler.values import (
+    Agenda,
+    Decision,
+    EventKind,
+    Firing,
+    FiringState,
+    TriggerEvent,
+)
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.backfill_store import Backfill, BackfillProgress, BackfillState
-from tests.server.agenda import NOON, firing
+from tests.server.agenda import NOON, event, firing
 
 ACTIVE, PAUSED = BackfillState.ACTIVE, BackfillState.PAUSED
 CANCELLED, DONE = BackfillState.CANCELLED, BackfillState.DONE
@@ -71,3 +85,101 @@ def test_cancelling_cancels_what_has_not_started(any_store: AgendaStore) -> None
     assert record.firing.reason == "its backfill was cancelled"
     late = Decision(firings=(firing("f1", backfill="b1"),))
     assert not any_store.record([], late, fence=None)
+
+
+DAILY = Subscription("daily", partition=PartitionSpec("daily"))
+DAYS = ("2026-01-01", "2026-01-02")
+Readers = dict[str, Subscription]
+End = Callable[[AgendaStore, str], object]
+
+
+def decide_all(store: AgendaStore, readers: Readers) -> None:
+    """Decide what is undecided, as a round does."""
+    events, agenda = store.undecided(10), store.load()
+    number = count(len(store.recent(99)) + 1)
+    decision = decide(readers, agenda, events, NOON, lambda: f"f{next(number)}")
+    assert store.record(events, decision, fence=None)
+
+
+def started(state: FiringState) -> End:
+    def end(store: AgendaStore, firing_id: str) -> None:
+        store.start([firing_id])
+        assert store.finish(firing_id, state, "why")
+
+    return end
+
+
+def superseded(store: AgendaStore, firing_id: str) -> None:
+    """A decision takes the place of a firing."""
+    record = store.firing(firing_id)
+    assert record is not None
+    ended = replace(record.firing, state=FiringState.CANCELLED, reason="a later one")
+    assert store.record([], Decision((ended,)), fence=None)
+
+
+def remove_model(store: AgendaStore, _: str) -> None:
+    decide_all(store, {})
+
+
+def cancel(store: AgendaStore, _: str) -> None:
+    assert store.set_backfill_state("b1", CANCELLED)
+
+
+def killed(store: AgendaStore, firing_id: str) -> None:
+    """Its process dies before its run began, and nobody knows its model any more."""
+    store.start([firing_id])
+    assert store.requeue(firing_id)
+    decide_all(store, {})
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (started(FiringState.DONE), DONE),
+        (started(FiringState.FAILED), DONE),
+        (started(FiringState.CANCELLED), CANCELLED),
+        (lambda store, of: store.finish(of, FiringState.CANCELLED, "a person"), CANCELLED),
+        (superseded, CANCELLED),
+        (remove_model, CANCELLED),
+        (killed, CANCELLED),
+        (cancel, CANCELLED),
+    ],
+)
+def test_a_backfill_ends_with_its_last_firing(
+    store: AgendaStore, end: End, expected: BackfillState, is_paused: bool
+) -> None:
+    events = [
+        TriggerEvent(f"b1/{day}", EventKind.BACKFILL, "daily", NOON, day, backfill="b1")
+        for day in DAYS
+    ]
+    store.add_backfill(JANUARY, events)
+    decide_all(store, {"daily": DAILY})
+    first, last = sorted(store.load().firings)
+    started(FiringState.DONE)(store, first)
+    if is_paused:
+        assert store.set_backfill_state("b1", PAUSED)
+    assert state_of(store) is (PAUSED if is_paused else ACTIVE)
+    end(store, last)
+    (progress,) = store.backfills()
+    assert progress.backfill.state is expected
+    assert progress.backfill.finished_at is not None
+    assert store.load() == Agenda()
+
+
+def test_a_backfill_of_which_nothing_fires_is_cancelled(store: AgendaStore) -> None:
+    store.add_backfill(JANUARY, [event("b1/1", kind=EventKind.BACKFILL, backfill="b1")])
+    assert state_of(store) is ACTIVE
+    decide_all(store, {})
+    assert state_of(store) is CANCELLED
+
+
+def test_a_backfill_is_open_while_slices_are_undecided(store: AgendaStore) -> None:
+    asked = [event(f"b1/{n}", kind=EventKind.BACKFILL, backfill="b1") for n in range(2)]
+    store.add_backfill(JANUARY, asked)
+    fired: Firing = firing(backfill="b1", events=(asked[0].id,))
+    store.record(asked[:1], Decision((fired,)), fence=None)
+    started(FiringState.DONE)(store, "f1")
+    assert state_of(store) is ACTIVE
+    store.record(asked[1:], Decision(), fence=None)
+    assert state_of(store) is DONE

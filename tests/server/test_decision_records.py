@@ -24,7 +24,7 @@ from penstock.scheduler.values import (
     ScheduleMark,
 )
 from penstock.server import leases
-from penstock.server.agenda_rows import LOOKED, Position
+from penstock.server.agenda_rows import NO_SNAPSHOT, LakeLook, Position
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.decision_records import NO_MODEL
 from penstock.server.leases import LEADER
@@ -33,6 +33,7 @@ from tests.lakes.catalog.conftest import Place
 from tests.server.agenda import NOON, at, decide, event, firing, outcome
 
 MARK = ScheduleMark("daily", "0 2 * * *", "Europe/Berlin", NOON)
+READER = ("daily", "main.raw")
 LATE = FreshnessMark("daily", "2026-01-01", 2, NOON)
 
 
@@ -42,14 +43,14 @@ def test_all_of_a_decision_is_recorded(any_store: AgendaStore) -> None:
     decision = replace(
         decision, outcomes=(*decision.outcomes, outcome(due, firing(), OutcomeKind.JOINED))
     )
-    positions = [Position("daily", "main.raw", 4), Position(LOOKED, "main", 7)]
-    assert any_store.record([event()], decision, positions, fence=None)
+    look = LakeLook("main", 4, frozenset({READER}))
+    assert any_store.record([event()], decision, [look], fence=None)
     assert any_store.load() == Agenda(
         firings={"f1": firing(events=("e1",))},
         marks={"daily": MARK},
         freshness={("daily", "2026-01-01"): LATE},
     )
-    assert any_store.positions() == {("daily", "main.raw"): 4, (LOOKED, "main"): 7}
+    assert any_store.positions() == {READER: Position(*READER, "main", 4)}
     assert any_store.outcomes("e1") == [outcome(event(), firing())]
     assert any_store.outcomes("s1") == [outcome(due, firing(), OutcomeKind.JOINED)]
     assert any_store.event("s1") == due
@@ -108,8 +109,8 @@ def test_nothing_joins_a_firing_that_has_started(
     if end is not None:
         any_store.finish("f1", end)
     joined = decide(event("e2"), firing(events=("e1",)), OutcomeKind.JOINED)
-    position = Position("daily", "main.raw", 4)
-    assert not any_store.record([event("e2")], joined, [position], fence=None)
+    look = LakeLook("main", 4, frozenset({READER}))
+    assert not any_store.record([event("e2")], joined, [look], fence=None)
     assert any_store.event("e2") is None
     assert any_store.outcomes("e2") == []
     assert any_store.position("daily", "main.raw") is None
@@ -140,11 +141,21 @@ def test_an_event_that_concerns_no_model_is_decided(store: AgendaStore) -> None:
     assert store.undecided(10) == []
 
 
-def test_positions_move_forward_only(any_store: AgendaStore) -> None:
-    for snapshot_id in (4, 9, 6):
-        position = Position("daily", "main.raw", snapshot_id)
-        any_store.record([], Decision(), [position], fence=None)
-    assert any_store.position("daily", "main.raw") == 9
+def test_a_look_moves_the_positions_of_its_lake(any_store: AgendaStore) -> None:
+    weekly, other = ("weekly", "main.raw"), ("daily", "other.raw")
+    looks = (
+        (LakeLook("main", 4, frozenset({READER})), {READER: 4}),
+        (LakeLook("other", 2, frozenset({other})), {READER: 4, other: 2}),
+        (LakeLook("main", 9, frozenset({READER, weekly})), {READER: 9, weekly: 9, other: 2}),
+        (LakeLook("main", NO_SNAPSHOT, frozenset({weekly})), {weekly: 9, other: 2}),
+        (LakeLook("main", 6, frozenset({weekly, READER})), {weekly: 6, READER: 6, other: 2}),
+        (LakeLook("other", 3), {weekly: 6, READER: 6}),
+    )
+    for look, expected in looks:
+        any_store.record([], Decision(), [look], fence=None)
+        positions = any_store.positions()
+        assert {key: item.snapshot_id for key, item in positions.items()} == expected
+    assert any_store.position("daily", "main.raw") == 6
     assert any_store.position("daily", "main.other") is None
 
 
@@ -175,7 +186,7 @@ import os, signal, sys
 from contextlib import contextmanager
 from dataclasses import replace
 from penstock.lakes.catalog.catalog import Catalog
-from penstock.server.agenda_rows import Position
+from penstock.server.agenda_rows import LakeLook
 from penstock.server.agenda_store import AgendaStore
 from tests.server.agenda import decide, event, firing
 
@@ -190,8 +201,8 @@ class Dying:
 
 with Catalog.open(sys.argv[1], data_path=sys.argv[2]) as catalog:
     decision = replace(decide(event("e2"), firing("f2")), events=(event("e3"),))
-    position = Position("daily", "main.raw", 9)
-    AgendaStore(Dying(catalog)).record([event("e2")], decision, [position], fence=None)
+    look = LakeLook("main", 9, frozenset({("daily", "main.raw")}))
+    AgendaStore(Dying(catalog)).record([event("e2")], decision, [look], fence=None)
 """
 
 

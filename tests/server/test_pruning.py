@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 from penstock.scheduler.values import Decision, FiringState, OutcomeKind
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.backfill_store import Backfill, BackfillState
-from penstock.server.pruning import Pruned
+from penstock.server.pruning import Pruned, PruneLimits
 from tests.server.agenda import NOON, decide, event, firing, outcome
 
+NOW = PruneLimits(NOON, NOON)
 
-def later() -> datetime:
-    return datetime.now(UTC) + timedelta(hours=1)
+
+def later() -> PruneLimits:
+    moment = datetime.now(UTC) + timedelta(hours=1)
+    return PruneLimits(moment, moment)
 
 
 def end(store: AgendaStore, *firing_ids: str) -> None:
@@ -27,7 +30,7 @@ def test_what_ended_goes_and_what_is_open_stays(any_store: AgendaStore) -> None:
     any_store.record([event("e3")], Decision(), fence=None)
     any_store.accept(event("e4"))
     end(any_store, "f1")
-    assert any_store.prune(NOON) == Pruned()
+    assert any_store.prune(NOW) == Pruned()
     assert any_store.prune(later()) == Pruned(firings=1, events=2)
     assert any_store.prune(later()) == Pruned()
     assert any_store.firing("f1") is None
@@ -87,3 +90,28 @@ def test_a_dry_run_counts_what_would_go(any_store: AgendaStore) -> None:
     expected = Pruned(firings=2, events=1, backfills=1)
     assert any_store.prune(later(), dry_run=True) == expected
     assert any_store.prune(later()) == expected
+
+
+def test_what_is_needed_stays(any_store: AgendaStore) -> None:
+    any_store.add_backfill(Backfill("b1", "daily", "a", "b", NOON))
+    waited = ("f1", "f2")  # the second is the newest of its slice
+    firings = [firing(firing_id) for firing_id in waited]
+    firings += [firing("f3", key="a", backfill="b1"), firing("f4", key="b", backfill="b1")]
+    any_store.record([], Decision(firings=tuple(firings)), fence=None)
+    for firing_id in waited:
+        any_store.finish(firing_id, FiringState.DONE, "waits for main.main.x")
+    end(any_store, "f3")
+    assert any_store.prune(later(), dry_run=True) == Pruned(firings=1)
+    assert any_store.prune(later()) == Pruned(firings=1)
+    assert sorted(one.firing.id for one in any_store.recent(9)) == ["f2", "f3", "f4"]
+    end(any_store, "f4")
+    assert any_store.prune(later()) == Pruned(firings=2, backfills=1)
+
+
+def test_events_stay_longer_than_firings(store: AgendaStore) -> None:
+    store.record([event()], decide(event(), firing()), fence=None)
+    end(store, "f1")
+    limits = PruneLimits(later().firings, NOON)
+    assert store.prune(limits, dry_run=True) == Pruned(firings=1)
+    assert store.prune(limits) == Pruned(firings=1)
+    assert not store.accept(event())

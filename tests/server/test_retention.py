@@ -11,8 +11,8 @@ from penstock.project.project import Project
 from penstock.scheduler.values import FiringState
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.opening import find_agenda, open_agenda
-from penstock.server.pruning import Pruned
-from penstock.server.retention import EVERY, AgendaPruner, find_limit, prune_agenda
+from penstock.server.pruning import Pruned, PruneLimits
+from penstock.server.retention import EVERY, AgendaPruner, find_limits, prune_agenda
 from penstock.settings.retention import Keep
 from tests.engine.toy import CONFIG, write_project
 from tests.server.agenda import NOON, decide, event, firing
@@ -35,8 +35,30 @@ def end_firing(store: AgendaStore, number: int = 1) -> None:
         (Keep(1e15, None), None),
     ],
 )
-def test_the_limit_is_the_age_that_stays(keep: Keep, limit: datetime | None) -> None:
-    assert find_limit(keep, NOON) == limit
+def test_the_limit_is_the_age_that_stays(
+    store: AgendaStore, keep: Keep, limit: datetime | None
+) -> None:
+    expected = None if limit is None else PruneLimits(limit, limit)
+    assert find_limits(store, keep, NOON) == expected
+
+
+def test_so_many_firings_stay(store: AgendaStore) -> None:
+    for number in range(1, 6):
+        end_firing(store, number)
+    open_ = event("e6")
+    store.record([open_], decide(open_, firing("f6", key="other")), fence=None)
+    moment = datetime.now(UTC)
+    for keep in (Keep(None, 3), Keep(DAY, 3)):
+        limits = find_limits(store, keep, moment)
+        assert limits is not None
+        assert limits.events == moment - timedelta(days=1)  # a message may be sent again
+        store.prune(limits)
+        assert [one.firing.id for one in store.recent(9)] == ["f6", "f5", "f4", "f3"]
+    limits = find_limits(store, Keep(None, 3), moment + timedelta(days=3))
+    assert limits is not None
+    store.prune(limits)
+    kept = [number for number in range(1, 7) if store.event(f"e{number}") is not None]
+    assert kept == [3, 4, 5, 6]
 
 
 def test_it_prunes_once_an_hour(store: AgendaStore) -> None:

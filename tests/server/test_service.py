@@ -29,7 +29,7 @@ from penstock.scheduler.values import (
     TriggerEvent,
 )
 from penstock.server import service
-from penstock.server.agenda_rows import LOOKED, Position
+from penstock.server.agenda_rows import LakeLook
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.backfill_store import Backfill, BackfillState
 from penstock.server.firing_pool import FiringPool
@@ -50,13 +50,15 @@ class FakeVersion:
 
 @dataclass
 class FakeProject:
-    """A project that never changes."""
+    """A project that changes when it is told so."""
 
     version: FakeVersion
     problem: str | None = None
+    is_new: bool = False
 
     def refresh(self) -> bool:
-        return False
+        is_new, self.is_new = self.is_new, False
+        return is_new
 
 
 @dataclass
@@ -144,7 +146,7 @@ def build_world(
 
 
 def test_a_change_fires_its_reader_once(world: World) -> None:
-    sighting = Sighting((asset(7),), (Position(LOOKED, "main", 7), Position("sums", ORDERS, 7)))
+    sighting = Sighting((asset(7),), (LakeLook("main", 7, frozenset({("sums", ORDERS)})),))
     world.watch.sightings += [sighting, sighting]  # as after a restart
     world.play(3)
     assert [firing.model for firing in world.runs] == ["sums"]
@@ -243,6 +245,48 @@ def test_a_firing_whose_process_is_gone_runs_again(store: AgendaStore, has_begun
     record = store.firing("f1")
     assert record is not None
     assert record.firing.state is FiringState.DONE
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_firings_of_a_model_that_is_gone_are_cancelled(
+    store: AgendaStore, has_begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_LOOK", 0.0)
+    world = build_world(store, SUBSCRIPTIONS, has_begun=lambda _: has_begun)
+    store.pause(Pause("sums", NOON))
+    world.watch.sightings.append(Sighting((asset(7),)))
+    orphan = Firing("f1", "sums", "a", EventKind.ASSET, NOON, queued_at=NOON)
+    store.record([], Decision((orphan,)), fence=world.fence)
+    assert store.start(["f1"], ProcessId("elsewhere", 7, "1")) == ["f1"]
+    with store.catalog.writing() as connection:
+        connection.execute(update(FIRING).values(heartbeat_at="2026-01-01T00:00:00.000000+00:00"))
+    project = cast("FakeProject", world.service.project)
+    project.version = FakeVersion({"orders": SUBSCRIPTIONS["orders"]})
+    project.is_new = True
+    world.play()
+    assert world.runs == []
+    assert store.load().firings == {}
+    ends = {(one.firing.state, one.firing.reason) for one in store.recent(9)}
+    assert ends == {(FiringState.CANCELLED, "model sums is no longer in the project")}
+
+
+def test_the_last_good_version_keeps_its_firings(world: World) -> None:
+    store = world.store
+    store.pause(Pause("sums", NOON))
+    world.watch.sightings.append(Sighting((asset(7),)))
+    world.play()
+    project = cast("FakeProject", world.service.project)
+    project.problem = "models/sums.sql does not load"
+    world.play(2)
+    (firing,) = store.load().firings.values()
+    project.version, project.problem, project.is_new = FakeVersion({}), None, True
+    world.play()
+    (outcome,) = store.outcomes(asset(7).id)
+    assert (outcome.model, outcome.firing) == ("sums", firing.id)
+    record = store.firing(firing.id)
+    assert record is not None
+    assert record.firing.state is FiringState.CANCELLED
+    assert record.finished_at is not None
 
 
 def test_a_paused_backfill_starts_no_slices(world: World) -> None:

@@ -292,11 +292,3 @@ def check_statements_by_chance(place: Place, seed: int, inline: int) -> None:
             partitions[name, snapshot_id or 0].add(partition)
         assert set(partitions) == set(made)
         assert all(parts in ({None}, made[key]) for key, parts in partitions.items())
-
-
-def test_a_lake_that_was_forgotten_has_moved(lake: Catalog) -> None:
-    watch = TableWatch(lake, "main", "_wm_partition")
-    watch.changes((), 0)
-    assert not watch.has_moved()
-    watch.forget()
-    assert watch.has_moved()

@@ -16,7 +16,7 @@ from penstock.project.context import ProjectContext
 from penstock.project.project import Project
 from penstock.scheduler.subscription import Subscription, subscriptions_of
 from penstock.scheduler.values import Decision, EventKind, TriggerEvent
-from penstock.server.agenda_rows import LOOKED
+from penstock.server.agenda_rows import LakeLook
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.opening import open_agenda
 from penstock.server.served_project import ServedProject
@@ -43,7 +43,7 @@ def served(tmp_path: Path) -> tuple[Project, ServedProject, AgendaStore]:
 
 
 def record(store: AgendaStore, sighting: Sighting) -> None:
-    store.record(sighting.events, Decision(), sighting.positions, fence=None)
+    store.record(sighting.events, Decision(), sighting.looks, fence=None)
 
 
 def test_nothing_is_seen_of_the_past(
@@ -54,7 +54,8 @@ def test_nothing_is_seen_of_the_past(
     watches = LakeWatches(version, store)
     sighting = watches.look()
     assert sighting.events == ()
-    assert [(one.reader, one.source) for one in sighting.positions] == [(LOOKED, "main")]
+    newest = project.lake("main").catalog.latest().id
+    assert sighting.looks == (LakeLook("main", newest, frozenset({("sums", "main.main.events")})),)
 
 
 def test_a_change_is_seen_until_it_is_recorded(

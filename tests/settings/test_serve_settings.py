@@ -57,6 +57,14 @@ def test_a_connection_is_a_secret(tmp_path: Path) -> None:
     assert "hunter2" not in repr(load(tmp_path, f'postgres_dsn = "{DSN}"\n'))
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0.2s", 0.2), ("500ms", 0.5), ("1.5m", 90.0), ("0.25", 0.25), ("+2s", 2)]
+)
+def test_a_period_may_be_a_part_of_a_second(tmp_path: Path, text: str, seconds: float) -> None:
+    serve = load(tmp_path, f'poll = "{text}"\nfile_poll = "{text}"\n')
+    assert (serve.poll, serve.file_poll) == (seconds, seconds)
+
+
 def test_values_come_from_the_environment_as_texts(tmp_path: Path) -> None:
     environ = {
         "PENSTOCK_SERVE_ALLOWED_HOSTS": "a, b",
@@ -86,6 +94,11 @@ def test_values_come_from_the_environment_as_texts(tmp_path: Path) -> None:
         ("backfill_share = true", "backfill_share must be"),
         ('poll = "none"', "serve.poll cannot be 'none'"),
         ('poll = ""', "serve.poll is '', which is not a duration"),
+        ('poll = "0ms"', "serve.poll is '0ms', which is not a duration"),
+        ('poll = "0.0"', "serve.poll is '0.0', which is not a duration"),
+        ('poll = ".5s"', "serve.poll is '.5s', which is not a duration"),
+        ('file_poll = "-0.2s"', "serve.file_poll is '-0.2s', which is not a duration"),
+        ('drain_timeout = "0.5s"', "serve.drain_timeout is '0.5s', which is not a duration"),
         ('file_poll = "often"', "serve.file_poll is 'often', which is not a duration"),
         ('drain_timeout = "0"', "serve.drain_timeout is '0'"),
         ('max_body = "much"', "serve.max_body is 'much', which is not a size"),

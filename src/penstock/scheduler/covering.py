@@ -141,6 +141,16 @@ class Board:
         self._lanes[lane_of(firing)] = firing.id
         self._events[firing.model].add(firing.events[-1])
 
+    def end(self, firing: Firing) -> None:
+        """Take the place of the firing with the id of one that has ended.
+
+        Args:
+            firing: The firing, which covers no more events.
+        """
+        self._firings[firing.id] = firing
+        self._changed[firing.id] = None
+        self._lanes.pop(lane_of(firing), None)
+
     def record(
         self, event: str, model: str, kind: OutcomeKind, firing: str | None = None, reason: str = ""
     ) -> None:

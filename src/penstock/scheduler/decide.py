@@ -6,7 +6,7 @@ which come from its caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -69,6 +69,7 @@ def decide(
     new_id: Callable[[], str],
     *,
     producers: Sequence[Producer] = (),
+    newcomers: Mapping[str, Collection[str]] | None = None,
 ) -> Decision:
     """Decide what becomes of new events, and of firings that wait.
 
@@ -79,6 +80,7 @@ def decide(
         moment: The time of the decision.
         new_id: Returns the id of a new firing.
         producers: Produce events of the time itself. They are decided after the others.
+        newcomers: By the ids of events the models that began to wait after them, and do not fire.
 
     Returns:
         The decision.
@@ -91,7 +93,9 @@ def decide(
         outcomes += getattr(production, "outcomes", ())  # only schedules skip times
     skipped = {outcome.event for outcome in outcomes}
     to_decide = (event for event in produced if event.id not in skipped)
-    decision = decide_events(index, agenda, (*events, *to_decide), moment, new_id)
+    decision = decide_events(
+        index, agenda, (*events, *to_decide), moment, new_id, newcomers=newcomers
+    )
     marks = [mark for production in productions for mark in production.marks]
     return replace(
         decision,
@@ -109,6 +113,8 @@ def decide_events(
     events: Iterable[TriggerEvent],
     moment: datetime,
     new_id: Callable[[], str],
+    *,
+    newcomers: Mapping[str, Collection[str]] | None = None,
 ) -> Decision:
     """Decide what becomes of events that are given.
 
@@ -120,6 +126,7 @@ def decide_events(
         events: The events, in the order in which they were seen.
         moment: The time of the decision.
         new_id: Returns the id of a new firing.
+        newcomers: By the ids of events the models that began to wait after them, and do not fire.
 
     Returns:
         The decision, without marks.
@@ -130,8 +137,10 @@ def decide_events(
         matches = find_matches(index, event)
         if not matches:
             board.record(event.id, "", OutcomeKind.IGNORED, reason=explain_no_match(index, event))
+        beginners = (newcomers or {}).get(event.id, ())
         for match in matches:
-            if not board.has_covered(match.reader.model, event.id):
+            model = match.reader.model
+            if model not in beginners and not board.has_covered(model, event.id):
                 _admit(board, event, match)
     wakes_at = settle(board, index, agenda.pauses, moment)
     return Decision(board.changed, outcomes=board.outcomes, wakes_at=wakes_at)

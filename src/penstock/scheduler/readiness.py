@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from penstock.scheduler.covering import Board, required_sources
 from penstock.scheduler.subscription import Subscription
-from penstock.scheduler.values import Firing, FiringState, Pause
+from penstock.scheduler.values import EventKind, Firing, FiringState, Pause
 from penstock.sql.identifiers import fold
 
 _TAG = "tag:"
@@ -35,6 +35,8 @@ def settle(
 ) -> datetime | None:
     """Queue the firings that need not wait, and update the reasons of the others.
 
+    What nothing would fire any more is cancelled.
+
     Args:
         board: The firings. They are changed.
         subscriptions: The subscriptions by model.
@@ -49,6 +51,10 @@ def settle(
     wait_ends: list[datetime] = []
     for firing in board.not_started:
         reader = subscriptions.get(firing.model)
+        end = find_end(firing, reader)
+        if end is not None:
+            board.end(replace(firing, state=FiringState.CANCELLED, reason=end, queued_at=None))
+            continue
         if firing.model not in pauses_of:
             pauses_of[firing.model] = find_pauses(active_pauses, firing.model, reader)
         changed = _update_sources(firing, reader)
@@ -59,6 +65,23 @@ def settle(
         if wait is not None and wait.until is not None:
             wait_ends.append(wait.until)
     return min(wait_ends, default=None)
+
+
+def find_end(firing: Firing, reader: Subscription | None) -> str | None:
+    """Find why a firing is not to run any more.
+
+    Args:
+        firing: A firing that has not started.
+        reader: The subscription of its model; None of a model that the project has no more.
+
+    Returns:
+        The reason; None if it is to run.
+    """
+    if reader is None:
+        return f"model {firing.model} is no longer in the project"
+    if reader.has_trigger or firing.kind is EventKind.BACKFILL:  # people ask for backfills
+        return None
+    return f"model {firing.model} has no trigger any more"
 
 
 def find_pauses(pauses: Iterable[Pause], model: str, reader: Subscription | None) -> list[Pause]:

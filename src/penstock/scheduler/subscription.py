@@ -83,6 +83,12 @@ class Subscription:
     ends_at: datetime | None = None
     message_debounces: tuple[tuple[str, timedelta], ...] = ()
 
+    @property
+    def has_trigger(self) -> bool:
+        """Return whether anything but a person fires the model."""
+        triggers = (self.sources, self.cron, self.messages, self.freshness)
+        return any(trigger for trigger in triggers)
+
     def debounce_of(self, message: str) -> timedelta | None:
         """Return the debounce of a message.
 

@@ -20,7 +20,7 @@ from penstock.engine.state.agenda_tables import (
 from penstock.engine.state.run_history import batches
 from penstock.engine.state.tables import to_moment
 from penstock.scheduler.values import Agenda, FiringState, Pause
-from penstock.server.agenda_rows import as_firing, as_freshness, as_mark, as_pause
+from penstock.server.agenda_rows import Position, as_firing, as_freshness, as_mark, as_pause
 
 _OPEN = [state.value for state in FiringState if state.is_open]
 
@@ -74,17 +74,18 @@ def read_pauses(connection: Connection) -> list[Pause]:
     return [as_pause(row) for row in rows]
 
 
-def read_positions(connection: Connection) -> dict[tuple[str, str], int]:
+def read_positions(connection: Connection) -> dict[tuple[str, str], Position]:
     """Read the positions of all readers.
 
     Args:
         connection: The catalog.
 
     Returns:
-        The ids of snapshots, by reader and source.
+        The positions, by reader and source.
     """
-    rows = connection.execute(select(POSITION))
-    return {(row.reader, row.source): row.snapshot_id for row in rows}
+    columns = (POSITION.c.reader, POSITION.c.source, POSITION.c.lake, POSITION.c.snapshot_id)
+    rows = connection.execute(select(*columns))
+    return {(row.reader, row.source): Position(*row) for row in rows}
 
 
 def read_files(connection: Connection) -> dict[str, str]:

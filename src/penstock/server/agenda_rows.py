@@ -24,8 +24,8 @@ from penstock.scheduler.values import (
     TriggerEvent,
 )
 
-LOOKED = ""
-"""The reader whose positions say up to which snapshot each lake was looked at."""
+NO_SNAPSHOT = -1
+"""The position before all snapshots: in a lake that does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,32 @@ class Position:
     """Up to which snapshot a reader has seen a source.
 
     Attributes:
-        reader: The name of a model, or `LOOKED`.
-        source: The full name of a table; of `LOOKED` the name of a lake.
+        reader: The name of a model.
+        source: The full name of a table, folded.
+        lake: The name of its lake.
         snapshot_id: The snapshot.
     """
 
     reader: str
     source: str
+    lake: str
     snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LakeLook:
+    """A look at a lake: all that wait for tables of it have seen them up to a snapshot.
+
+    Attributes:
+        lake: The name of the lake.
+        snapshot_id: The newest snapshot, or `NO_SNAPSHOT`.
+        readers: The models, each with the full name of a table that it waits for, folded. Positions
+            of others in the lake are removed.
+    """
+
+    lake: str
+    snapshot_id: int
+    readers: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from penstock.server.agenda_queries import (
 )
 from penstock.server.agenda_rows import (
     FiringRecord,
+    LakeLook,
     Position,
     as_event,
     as_firing_record,
@@ -53,7 +54,7 @@ from penstock.server.agenda_rows import (
 from penstock.server.backfill_store import Backfill, BackfillProgress, BackfillState
 from penstock.server.decision_records import Recording, insert_events, record
 from penstock.server.leases import LEADER, check_fence
-from penstock.server.pruning import Pruned
+from penstock.server.pruning import Pruned, PruneLimits
 from penstock.server.state_access import StateAccess, rows_in
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class AgendaStore:
         self,
         events: Sequence[TriggerEvent],
         decision: Decision,
-        positions: Sequence[Position] = (),
+        looks: Sequence[LakeLook] = (),
         *,
         fence: int | None,
     ) -> bool:
@@ -114,14 +115,14 @@ class AgendaStore:
         Args:
             events: The events that it was made for.
             decision: The decision.
-            positions: Up to where readers have seen their sources; they only move forward.
+            looks: Up to where readers have seen their sources with these events.
             fence: The fence of the leader; None if no other process decides.
 
         Returns:
             False where nothing was recorded: a firing of the decision has started or ended
             meanwhile. Load the agenda, and decide again.
         """
-        recording = Recording(events, decision, positions, fence)
+        recording = Recording(events, decision, looks, fence)
         return self._access.write(partial(record, recording=recording))
 
     def accept(
@@ -340,18 +341,19 @@ class AgendaStore:
 
         Args:
             reader: The reader.
-            source: The source.
+            source: The full name of the source, folded.
 
         Returns:
             The snapshot; None for a new reader of the source.
         """
-        return self.positions().get((reader, source))
+        position = self.positions().get((reader, source))
+        return None if position is None else position.snapshot_id
 
-    def positions(self) -> dict[tuple[str, str], int]:
+    def positions(self) -> dict[tuple[str, str], Position]:
         """Return all positions.
 
         Returns:
-            The snapshots, by reader and source.
+            The positions, by reader and source.
         """
         return self._access.read(read_positions, {})
 
@@ -453,13 +455,19 @@ class AgendaStore:
         """
         return self._access.read(count_agenda, AgendaCounts({}))
 
-    def add_backfill(self, backfill: Backfill) -> None:
-        """Record a backfill that a person asked for.
+    def add_backfill(self, backfill: Backfill, events: Sequence[TriggerEvent] = ()) -> None:
+        """Record a backfill that a person asked for, with the events of its slices.
 
         Args:
             backfill: The backfill.
+            events: The events, which are not decided yet.
         """
-        self._access.write(partial(backfill_store.insert_backfill, backfill=backfill))
+
+        def act(connection: Connection) -> None:
+            backfill_store.insert_backfill(connection, backfill)
+            insert_events(connection, events, database_time(connection), backfill.user)
+
+        self._access.write(act)
 
     def set_backfill_state(self, backfill_id: str, state: BackfillState) -> bool:
         """Pause, continue, cancel or end a backfill.
@@ -498,19 +506,30 @@ class AgendaStore:
             partial(backfill_store.find_cancelled, backfill_ids=backfill_ids), frozenset()
         )
 
-    def prune(self, before: datetime, *, dry_run: bool = False) -> Pruned:
+    def find_end(self, number: int) -> datetime | None:
+        """Find when the last of so many firings ended, the newest ends first.
+
+        Args:
+            number: The number of firings.
+
+        Returns:
+            The time; None where fewer have ended.
+        """
+        return self._access.read(partial(pruning.find_end, number=number), None)
+
+    def prune(self, limits: PruneLimits, *, dry_run: bool = False) -> Pruned:
         """Remove firings that ended before a time, with their events and outcomes.
 
         Open firings, undecided events, and what belongs to them stay. Batches are removed in
         transactions of their own.
 
         Args:
-            before: The time.
+            limits: The times.
             dry_run: Remove nothing.
 
         Returns:
             What was removed, or would be.
         """
         if dry_run:
-            return self._access.read(partial(pruning.count_old, before=before), Pruned())
-        return pruning.prune(self._access, before)
+            return self._access.read(partial(pruning.count_old, limits=limits), Pruned())
+        return pruning.prune(self._access, limits)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
-from penstock.engine.state.agenda_tables import BACKFILL, FIRING
+from penstock.engine.state.agenda_tables import BACKFILL, EVENT, FIRING
 from penstock.engine.state.claims import database_time
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.scheduler.values import FiringState
@@ -104,9 +104,8 @@ def set_state(connection: Connection, backfill_id: str, state: BackfillState) ->
         False where no open backfill has this id.
     """
     moment = to_text(database_time(connection))
-    is_open = BACKFILL.c.state.in_([kind.value for kind in BackfillState if kind.is_open])
     values = {"state": state.value, "finished_at": None if state.is_open else moment}
-    query = update(BACKFILL).where(BACKFILL.c.backfill_id == backfill_id, is_open)
+    query = update(BACKFILL).where(BACKFILL.c.backfill_id == backfill_id, _is_open())
     if connection.execute(query.values(**values)).rowcount == 0:
         return False
     if state is BackfillState.CANCELLED:
@@ -118,6 +117,36 @@ def set_state(connection: Connection, backfill_id: str, state: BackfillState) ->
             .values(**ended, reason="its backfill was cancelled")
         )
     return True
+
+
+def end_backfills(
+    connection: Connection, backfill_ids: Iterable[str | None], moment: datetime
+) -> None:
+    """End the backfills of which nothing is open any more.
+
+    A backfill of which slices were cancelled, or none fired, ends as cancelled.
+
+    Args:
+        connection: The catalog, in a transaction that writes. A firing has ended in it, or events
+            have their outcomes.
+        backfill_ids: The backfills that this may have ended; None for none.
+        moment: The time of the database.
+    """
+    for backfill_id in sorted({text for text in backfill_ids if text is not None}):
+        pending = select(EVENT.c.event_id).where(EVENT.c.decided_at.is_(None))
+        if connection.execute(pending.where(EVENT.c.backfill_id == backfill_id).limit(1)).first():
+            continue
+        query = select(FIRING.c.state).where(FIRING.c.backfill_id == backfill_id).distinct()
+        states = {FiringState(text) for text in connection.execute(query).scalars()}
+        if any(state.is_open for state in states):
+            continue
+        is_cancelled = FiringState.CANCELLED in states or not states
+        end = BackfillState.CANCELLED if is_cancelled else BackfillState.DONE
+        connection.execute(
+            update(BACKFILL)
+            .where(BACKFILL.c.backfill_id == backfill_id, _is_open())
+            .values(state=end.value, finished_at=to_text(moment))
+        )
 
 
 def find_cancelled(connection: Connection, backfill_ids: Collection[str]) -> frozenset[str]:
@@ -152,6 +181,10 @@ def list_backfills(connection: Connection) -> list[BackfillProgress]:
     newest_first = (BACKFILL.c.created_at.desc(), BACKFILL.c.backfill_id.desc())
     rows = connection.execute(select(BACKFILL).order_by(*newest_first))
     return [BackfillProgress(_as_backfill(row), numbers.get(row.backfill_id, {})) for row in rows]
+
+
+def _is_open() -> ColumnElement[bool]:
+    return BACKFILL.c.state.in_([state.value for state in BackfillState if state.is_open])
 
 
 def _as_backfill(row: Row[Any]) -> Backfill:

@@ -44,9 +44,6 @@ def queue_backfill(
     slices = find_slices(context, model, bounds, all_=all_)
     if not slices:
         return backfill_id, 0
-    store.add_backfill(
-        Backfill(backfill_id, model.name, slices[0], slices[-1], moment, user=user_name())
-    )
     events = [
         TriggerEvent(
             id=f"backfill:{backfill_id}/{key}",
@@ -59,7 +56,8 @@ def queue_backfill(
         )
         for key in slices
     ]
-    store.accept_all(events, user=user_name())
+    backfill = Backfill(backfill_id, model.name, slices[0], slices[-1], moment, user=user_name())
+    store.add_backfill(backfill, events)
     return backfill_id, len(slices)
 
 

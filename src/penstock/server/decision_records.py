@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from penstock.engine.state.agenda_tables import (
     EVENT,
@@ -33,7 +33,14 @@ from penstock.scheduler.values import (
     ScheduleMark,
     TriggerEvent,
 )
-from penstock.server.agenda_rows import Position, event_values, firing_values, outcome_values
+from penstock.server.agenda_rows import (
+    NO_SNAPSHOT,
+    LakeLook,
+    event_values,
+    firing_values,
+    outcome_values,
+)
+from penstock.server.backfill_store import end_backfills
 from penstock.server.leases import LEADER, check_fence
 from penstock.server.state_access import rows_in
 
@@ -48,13 +55,13 @@ class Recording:
     Attributes:
         events: The events, new ones and such as were recorded before.
         decision: What was decided.
-        positions: Up to where readers have seen their sources with these events.
+        looks: Up to where readers have seen their sources with these events.
         fence: The fence of the process that decided; None if no other can.
     """
 
     events: Sequence[TriggerEvent]
     decision: Decision
-    positions: Sequence[Position] = ()
+    looks: Sequence[LakeLook] = ()
     fence: int | None = None
 
 
@@ -81,9 +88,13 @@ def record(connection: Connection, recording: Recording) -> bool:
     surplus = _write_outcomes(connection, events, decision.outcomes, moment)
     changed = [firing for firing in decision.firings if firing.id not in surplus - states.keys()]
     _write_firings(connection, changed, states, moment)
+    ended = (firing.backfill for firing in changed if not firing.state.is_open)
+    decided = (event.backfill for event in events.values())
+    end_backfills(connection, (*ended, *decided), moment)
     _write_marks(connection, decision.marks)
     _write_freshness(connection, decision.freshness)
-    move_positions(connection, recording.positions, moment)
+    for look in recording.looks:
+        move_positions(connection, look, moment)
     return True
 
 
@@ -123,23 +134,35 @@ def insert_events(
     return news
 
 
-def move_positions(connection: Connection, positions: Iterable[Position], moment: datetime) -> None:
-    """Move positions of readers, never back.
+def move_positions(connection: Connection, look: LakeLook, moment: datetime) -> None:
+    """Move the positions of all readers of a lake to the snapshot of a look.
+
+    A new reader begins there. The positions of those that are gone are removed, so that one that
+    comes back is new. Where a lake was put back, positions go back with it.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        positions: The positions.
+        look: The look.
         moment: The time of the database.
     """
-    for position in positions:
-        condition = (POSITION.c.reader == position.reader, POSITION.c.source == position.source)
-        snapshot_id = connection.execute(select(POSITION.c.snapshot_id).where(*condition)).scalar()
-        values = {"snapshot_id": position.snapshot_id, "moved_at": to_text(moment)}
-        if snapshot_id is None:
-            row = {"reader": position.reader, "source": position.source, **values}
-            connection.execute(insert(POSITION).values(**row))
-        elif snapshot_id < position.snapshot_id:
-            connection.execute(update(POSITION).where(*condition).values(**values))
+    of_lake = POSITION.c.lake == look.lake
+    rows = connection.execute(select(POSITION.c.reader, POSITION.c.source).where(of_lake))
+    recorded = {(row.reader, row.source) for row in rows}
+    removed = [{"gone_reader": pair[0], "gone_source": pair[1]} for pair in recorded - look.readers]
+    if removed:
+        is_gone = (
+            POSITION.c.reader == bindparam("gone_reader"),
+            POSITION.c.source == bindparam("gone_source"),
+        )
+        connection.execute(delete(POSITION).where(*is_gone), removed)
+    values = {"snapshot_id": look.snapshot_id, "moved_at": to_text(moment)}
+    beginners = sorted(look.readers - recorded)
+    if beginners:
+        keys = [{"reader": reader, "source": source} for reader, source in beginners]
+        connection.execute(insert(POSITION), [{**key, "lake": look.lake, **values} for key in keys])
+    if look.snapshot_id != NO_SNAPSHOT:
+        has_moved = POSITION.c.snapshot_id != look.snapshot_id
+        connection.execute(update(POSITION).where(of_lake, has_moved).values(**values))
 
 
 def _read_states(connection: Connection, firings: Iterable[Firing]) -> dict[str, FiringState]:

@@ -18,6 +18,7 @@ from penstock.engine.state.records import ProcessId, this_process
 from penstock.engine.state.run_history import batches
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.scheduler.values import Firing, FiringState
+from penstock.server import backfill_store
 from penstock.server.agenda_rows import as_firing, storable
 from penstock.server.leases import LEADER, check_fence
 
@@ -72,7 +73,7 @@ def finish(
     reason: str | None,
     process: ProcessId | None,
 ) -> bool:
-    """Record the end of a firing.
+    """Record the end of a firing, and of its backfill if nothing of that is open any more.
 
     Args:
         connection: The catalog, in a transaction that writes.
@@ -91,8 +92,13 @@ def finish(
         raise ValueError(f"a firing does not end as {state.value}")
     conditions = [FIRING.c.state.in_(_OPEN), *([] if process is None else _belongs_to(process))]
     values = {"state": state.value, "reason": storable(reason)}
-    values["finished_at"] = to_text(database_time(connection))
-    return bool(_update(connection, [firing_id], conditions, values))
+    moment = database_time(connection)
+    values["finished_at"] = to_text(moment)
+    if not _update(connection, [firing_id], conditions, values):
+        return False
+    query = select(FIRING.c.backfill_id).where(FIRING.c.firing_id == firing_id)
+    backfill_store.end_backfills(connection, [connection.execute(query).scalar()], moment)
+    return True
 
 
 def find_orphans(

@@ -1,7 +1,8 @@
 """Remove old entries of the agenda: firings that ended, with their events and outcomes.
 
 An event goes when it was decided long ago and no firing is left that covers it. The id of an event
-that is gone may be used again, so a retry of a message must come before.
+that is gone may be used again, so a retry of a message must come before. Firings of a backfill that
+goes on stay, and so does the newest of a slice that only waited: the end of its wait asks for it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, or_, select
 
 from penstock.engine.state.agenda_tables import BACKFILL, EVENT, FIRING, OUTCOME
 from penstock.engine.state.run_history import BATCH
-from penstock.engine.state.tables import to_text
+from penstock.engine.state.tables import to_moment, to_text
+from penstock.scheduler.values import FiringState
 from penstock.server.state_access import StateAccess
 
 
@@ -32,45 +34,74 @@ class Pruned:
     backfills: int = 0
 
 
-def prune(access: StateAccess, before: datetime) -> Pruned:
-    """Remove entries of before a time, batch by batch.
+@dataclass(frozen=True, slots=True)
+class PruneLimits:
+    """The times before which entries are old.
+
+    Attributes:
+        firings: Firings, and backfills, that ended before.
+        events: Events that were decided before.
+    """
+
+    firings: datetime
+    events: datetime
+
+
+def prune(access: StateAccess, limits: PruneLimits) -> Pruned:
+    """Remove old entries, batch by batch.
 
     Args:
         access: The agenda.
-        before: The time.
+        limits: The times.
 
     Returns:
         What was removed.
     """
-    text = to_text(before)
+    text, decided = to_text(limits.firings), to_text(limits.events)
     firings = events = 0
     while number := access.write(lambda connection: _prune_firings(connection, text)):
         firings += number
-    while number := access.write(lambda connection: _prune_events(connection, text)):
+    while number := access.write(lambda connection: _prune_events(connection, decided)):
         events += number
     backfills = access.write(lambda connection: _prune_backfills(connection, text))
     return Pruned(firings, events, backfills)
 
 
-def count_old(connection: Connection, before: datetime) -> Pruned:
+def find_end(connection: Connection, number: int) -> datetime | None:
+    """Find when the last of so many firings ended, the newest ends first.
+
+    Args:
+        connection: The catalog.
+        number: The number of firings.
+
+    Returns:
+        The time; None where fewer have ended.
+    """
+    query = select(FIRING.c.finished_at).where(FIRING.c.finished_at.is_not(None))
+    query = query.order_by(FIRING.c.finished_at.desc()).offset(number - 1).limit(1)
+    text = connection.execute(query).scalar()
+    return None if text is None else to_moment(text)
+
+
+def count_old(connection: Connection, limits: PruneLimits) -> Pruned:
     """Count the entries that `prune` would remove.
 
     Args:
         connection: The catalog.
-        before: The time.
+        limits: The times.
 
     Returns:
         The numbers.
     """
-    text = to_text(before)
-    stays = or_(FIRING.c.finished_at.is_(None), FIRING.c.finished_at >= text)
+    text, decided = to_text(limits.firings), to_text(limits.events)
+    stays = or_(FIRING.c.finished_at.is_(None), FIRING.c.finished_at >= text, _is_needed())
     covering = exists().where(
         OUTCOME.c.event_id == EVENT.c.event_id, OUTCOME.c.firing_id == FIRING.c.firing_id, stays
     )
     used = exists().where(FIRING.c.backfill_id == BACKFILL.c.backfill_id, stays)
     conditions = (
-        (FIRING, [FIRING.c.finished_at < text]),
-        (EVENT, [EVENT.c.decided_at < text, ~covering]),
+        (FIRING, [FIRING.c.finished_at < text, ~_is_needed()]),
+        (EVENT, [EVENT.c.decided_at < decided, ~covering]),
         (BACKFILL, [BACKFILL.c.finished_at < text, ~used]),
     )
     counts = (
@@ -80,9 +111,28 @@ def count_old(connection: Connection, before: datetime) -> Pruned:
     return Pruned(*counts)
 
 
+def _is_needed() -> ColumnElement[bool]:
+    """Return whether a firing is of a backfill that goes on, or says that its slice waits."""
+    newer, backfill = FIRING.alias("newer"), BACKFILL.alias("backfill")
+    has_newer = exists().where(
+        newer.c.model == FIRING.c.model,
+        newer.c.slice_key == FIRING.c.slice_key,
+        newer.c.firing_id > FIRING.c.firing_id,
+    )
+    has_waited = and_(
+        FIRING.c.state == FiringState.DONE.value,
+        FIRING.c.reason.is_not(None),
+        ~has_newer.correlate(FIRING),
+    )
+    goes_on = exists().where(
+        backfill.c.backfill_id == FIRING.c.backfill_id, backfill.c.finished_at.is_(None)
+    )
+    return or_(has_waited, goes_on.correlate(FIRING))
+
+
 def _prune_firings(connection: Connection, before: str) -> int:
     # Only a firing that ended has a time of its end.
-    query = select(FIRING.c.firing_id).where(FIRING.c.finished_at < before)
+    query = select(FIRING.c.firing_id).where(FIRING.c.finished_at < before, ~_is_needed())
     ids = list(connection.execute(query.limit(BATCH)).scalars())
     connection.execute(delete(FIRING).where(FIRING.c.firing_id.in_(ids)))
     return len(ids)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.server.opening import find_agenda, open_agenda
-from penstock.server.pruning import Pruned
+from penstock.server.pruning import Pruned, PruneLimits
 
 if TYPE_CHECKING:
     from penstock.project.context import ProjectContext
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("penstock.serve")
 EVERY = timedelta(hours=1)
+_RETRIES = timedelta(days=1)  # for which the keys of messages stay, however many have fired
 
 
 class AgendaPruner:
@@ -42,28 +43,35 @@ class AgendaPruner:
         if self._pruned_at is not None and moment - self._pruned_at < EVERY:
             return
         self._pruned_at = moment
-        before = find_limit(self._read_keep(), moment)
-        pruned = Pruned() if before is None else self._store.prune(before)
+        limits = find_limits(self._store, self._read_keep(), moment)
+        pruned = Pruned() if limits is None else self._store.prune(limits)
         if pruned != Pruned():
             LOG.info("removed %d old firings and %d events", pruned.firings, pruned.events)
 
 
-def find_limit(keep: Keep, moment: datetime) -> datetime | None:
-    """Return the time before which entries are old.
+def find_limits(store: AgendaStore, keep: Keep, moment: datetime) -> PruneLimits | None:
+    """Return the times before which entries are old, by their age and by the number of firings.
 
     Args:
-        keep: How long records stay.
+        store: The agenda.
+        keep: How long records stay, and how many.
         moment: The time.
 
     Returns:
-        The time; None if all stay.
+        The times; None if all stay.
     """
-    if keep.age is None:
-        return None
+    end = None if keep.runs is None else store.find_end(keep.runs)
     try:
-        return moment - timedelta(seconds=keep.age)
+        oldest = None if keep.age is None else moment - timedelta(seconds=keep.age)
     except OverflowError:  # older than the calendar
-        return None
+        oldest = None
+    if end is None:
+        return None if oldest is None else PruneLimits(oldest, oldest)
+    # A message may be sent again, though many have fired since.
+    events = min(end, moment - _RETRIES)
+    if oldest is None:
+        return PruneLimits(end, events)
+    return PruneLimits(max(end, oldest), max(events, oldest))
 
 
 def prune_agenda(context: ProjectContext, moment: datetime, *, dry_run: bool = False) -> Pruned:
@@ -77,10 +85,11 @@ def prune_agenda(context: ProjectContext, moment: datetime, *, dry_run: bool = F
     Returns:
         What was removed, or would be.
     """
-    before = find_limit(context.settings.retention.records, moment)
     store = find_agenda(context)
-    if before is None or store is None:
+    keep = context.settings.retention.records
+    limits = None if store is None else find_limits(store, keep, moment)
+    if limits is None or store is None:
         return Pruned()
     # Without tables of an agenda there is nothing to remove, and none are to be created.
-    pruned = store.prune(before, dry_run=True)
-    return pruned if dry_run or pruned == Pruned() else open_agenda(context).prune(before)
+    pruned = store.prune(limits, dry_run=True)
+    return pruned if dry_run or pruned == Pruned() else open_agenda(context).prune(limits)

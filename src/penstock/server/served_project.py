@@ -60,6 +60,20 @@ class Version:
         return tuple(dict.fromkeys(table for table in tables if table is not None))
 
     @cached_property
+    def table_readers(self) -> Mapping[str, frozenset[tuple[str, str]]]:
+        """Return the models that wait for tables.
+
+        Returns:
+            By lake each model with the folded full name of a table that it waits for.
+        """
+        readers: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for model, subscription in self.subscriptions.items():
+            for source in subscription.sources:
+                if source.table is not None:
+                    readers[source.table.lake].add((model, fold(source.name)))
+        return {lake: frozenset(pairs) for lake, pairs in readers.items()}
+
+    @cached_property
     def files(self) -> tuple[str, ...]:
         """Return the paths and URIs of the files that trigger models.
 

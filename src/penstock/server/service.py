@@ -180,7 +180,8 @@ class Service:
             fence: The number of the lease, checked in the transaction of each decision.
             is_lost: Set when another process may lead.
         """
-        self._wakes_at = self._looked_at = None
+        self._looked_at = None
+        self._forget()  # another process may have led meanwhile
         while not self._stopped.is_set() and not is_lost.is_set():
             self._wakened.clear()
             try:
@@ -226,9 +227,10 @@ class Service:
         for firing in self.store.orphans():
             if firing.id in self.pool.running:
                 continue
-            if not self.has_begun(firing.id):
+            is_gone = firing.model not in self.project.version.subscriptions
+            if is_gone or not self.has_begun(firing.id):
                 self.store.requeue(firing.id)
-                self._wakes_at = None  # to start it
+                self._wakes_at = None  # to start it, or to cancel that of a model that is gone
             elif self.store.take_over(firing.id):
                 LOG.warning("%s goes on: its process has ended", _slice_of(firing))
                 self._run(firing)
@@ -307,12 +309,18 @@ class Service:
         chained = [self._with_chain(event) for event in events]
         subscriptions = self.project.version.subscriptions
         decision = decide(
-            subscriptions, agenda, chained, moment, self._new_id, producers=self.producers
+            subscriptions,
+            agenda,
+            chained,
+            moment,
+            self._new_id,
+            producers=self.producers,
+            newcomers=dict(item for sighting in sightings for item in sighting.newcomers.items()),
         )
-        positions = [position for sighting in sightings for position in sighting.positions]
-        if has_content(decision) or events or positions:
+        looks = [look for sighting in sightings for look in sighting.looks]
+        if has_content(decision) or events or looks:
             every = [*chained, *decision.events]
-            if not self.store.record(every, decision, positions, fence=fence):
+            if not self.store.record(every, decision, looks, fence=fence):
                 self._forget()  # a firing has started or ended meanwhile: decide again
                 self.wake()
                 return
@@ -398,8 +406,6 @@ class Service:
         if not self.store.finish(firing.id, firing.state, firing.reason, process=process):
             LOG.warning("%s: another process has taken it", _slice_of(firing))
             return
-        if firing.backfill is not None:
-            self._end_backfill(firing.backfill)
         if firing.state is FiringState.DONE and firing.reason is None:
             self.store.accept_all(list(self._remind_readers(firing)))
         if firing.state is FiringState.FAILED:
@@ -426,14 +432,6 @@ class Service:
             for firing in newest.values():
                 if firing.kind in _CHANGES and _only_waited(firing):
                     yield _remind(firing, ended, self.clock())
-
-    def _end_backfill(self, backfill_id: str) -> None:
-        """End a backfill whose firings have all ended."""
-        progress = next(
-            (item for item in self.store.backfills() if item.backfill.id == backfill_id), None
-        )
-        if progress is not None and not any(state.is_open for state in progress.firings):
-            self.store.set_backfill_state(backfill_id, BackfillState.DONE)
 
     def _stop_cancelled(self) -> None:
         """Stop the firings of backfills that a person has cancelled."""
@@ -525,7 +523,7 @@ def _slice_of(firing: Firing) -> str:
 
 
 def _has_memory(sighting: Sighting) -> bool:
-    return bool(sighting.positions) or sighting.files is not None
+    return bool(sighting.looks) or sighting.files is not None
 
 
 def _fields_of(firing: Firing) -> dict[str, str | None]:

@@ -92,10 +92,6 @@ class TableWatch:
         with self._catalog.reading() as connection:
             return newest_id(connection) != self._newest
 
-    def forget(self) -> None:
-        """Forget the newest snapshot, because its events were not recorded."""
-        self._newest = None
-
     def changes(self, tables: Collection[TableName], since: int) -> Changes:
         """Return the changes of tables after a snapshot.
 

@@ -6,16 +6,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import PenstockError
 from penstock.scheduler.values import EventKind, TriggerEvent
-from penstock.server.agenda_rows import LOOKED, Position
+from penstock.server.agenda_rows import NO_SNAPSHOT, LakeLook, Position
 from penstock.server.file_watch import FileWatch
 from penstock.server.sources import MessageSource, open_source
 from penstock.server.table_watch import TableWatch
+from penstock.sql.identifiers import fold
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.lakes.catalog.catalog import Catalog
     from penstock.scheduler.values import Outcome
     from penstock.server.firing_runner import FiringEnd
-    from penstock.server.served_project import ServedProject
+    from penstock.server.served_project import ServedProject, Version
 
 LOG = logging.getLogger("penstock.serve")
 _LONGEST_WAIT = 10.0  # seconds between two attempts to record a message
@@ -32,11 +33,11 @@ _LONGEST_WAIT = 10.0  # seconds between two attempts to record a message
 class Store(Protocol):
     """The part of the agenda that watches use."""
 
-    def positions(self) -> Mapping[tuple[str, str], int]:
+    def positions(self) -> Mapping[tuple[str, str], Position]:
         """Return all positions.
 
         Returns:
-            The snapshots, by reader and source.
+            The positions, by reader and source.
         """
         ...
 
@@ -66,17 +67,22 @@ class Sighting:
 
     Attributes:
         events: The events.
-        positions: Up to where they go.
+        looks: Up to where they go.
+        newcomers: By the ids of events the models that wait for the table only since then.
         files: The files as they were seen; None if nothing changed.
     """
 
     events: tuple[TriggerEvent, ...] = ()
-    positions: tuple[Position, ...] = ()
+    looks: tuple[LakeLook, ...] = ()
+    newcomers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     files: Mapping[str, str] | None = None
 
 
 class LakeWatches:
-    """Looks at the tables of all lakes of a project that a model waits for."""
+    """Looks at the tables of all lakes of a project that a model waits for.
+
+    Each model has a position of its own for each table. The same look moves all of them.
+    """
 
     def __init__(self, project: ServedProject, store: Store) -> None:
         """Create watches of all lakes.
@@ -88,45 +94,57 @@ class LakeWatches:
         self._project = project
         self._store = store
         self._watches: dict[str, tuple[Catalog, TableWatch]] = {}
+        self._looked: dict[str, Version] = {}  # of each lake the version whose readers have looked
 
     def look(self) -> Sighting:
         """Return what changed in the lakes. A lake that cannot be read is looked at later.
 
         Returns:
-            The events, and the new positions. A lake that is seen for the first time has no events.
+            The events, and the new positions. Models that look for the first time have no events.
         """
-        events: list[TriggerEvent] = []
-        positions: list[Position] = []
-        for name in self._project.version.context.settings.lakes:
+        version = self._project.version
+        sightings: list[Sighting] = []
+        for name in self._lakes(version):
             try:
-                sighting = self._look_at(name)
+                sightings.append(self._look_at(name, version))
             except PenstockError as error:
                 LOG.error("lake %s cannot be looked at: %s", name, error)
-                continue
-            events += sighting.events
-            positions += sighting.positions
-        return Sighting(tuple(events), tuple(positions))
+        return Sighting(
+            tuple(event for sighting in sightings for event in sighting.events),
+            tuple(look for sighting in sightings for look in sighting.looks),
+            dict(item for sighting in sightings for item in sighting.newcomers.items()),
+        )
 
     def forget(self) -> None:
         """See again at the next look what was not recorded."""
-        for _, watch in self._watches.values():
-            watch.forget()
+        self._looked.clear()
 
-    def _look_at(self, lake: str) -> Sighting:
-        watch = self._watch(lake)
-        if watch is None or not watch.has_moved():
+    def _lakes(self, version: Version) -> list[str]:
+        """Return the lakes of the project, and those that models have waited for."""
+        lakes = list(version.context.settings.lakes)
+        if all(self._looked.get(lake) is version for lake in lakes):
+            return lakes
+        positions = self._store.positions().values()
+        return list(dict.fromkeys((*lakes, *(position.lake for position in positions))))
+
+    def _look_at(self, lake: str, version: Version) -> Sighting:
+        has_lake = lake in version.context.settings.lakes
+        readers = version.table_readers.get(lake, frozenset()) if has_lake else frozenset()
+        watch = self._watch(lake) if readers else None
+        has_looked = self._looked.get(lake) is version
+        if has_looked and (watch is None or not watch.has_moved()):
             return Sighting()
-        since = self._store.positions().get((LOOKED, lake))
-        tables = self._project.version.tables
-        if since is None:
-            return Sighting(positions=(Position(LOOKED, lake, watch.changes((), 0).snapshot_id),))
-        changes = watch.changes([table for table in tables if table.lake == lake], since)
-        positions = {(LOOKED, lake): changes.snapshot_id}
-        for event in changes.events:
-            for reader in self._project.version.readers_of(event.source):
-                positions[reader, event.source] = changes.snapshot_id
-        rows = (Position(*key, snapshot_id) for key, snapshot_id in positions.items())
-        return Sighting(changes.events, tuple(rows))
+        positions = self._store.positions()
+        before = {key: item.snapshot_id for key, item in positions.items() if item.lake == lake}
+        if watch is None:  # no run has created it yet: all changes of it are to come
+            sighting = Sighting(looks=(LakeLook(lake, NO_SNAPSHOT, readers),))
+            is_same = before.keys() == readers
+        else:
+            sighting = _look_by(watch, lake, version, before)
+            newest = sighting.looks[0].snapshot_id
+            is_same = before == dict.fromkeys(readers, newest) and not sighting.events
+        self._looked[lake] = version
+        return Sighting() if is_same else sighting
 
     def _watch(self, lake: str) -> TableWatch | None:
         context = self._project.version.context
@@ -139,6 +157,52 @@ class LakeWatches:
             opened = catalog, TableWatch(catalog, lake, column)
             self._watches[lake] = opened
         return opened[1]
+
+
+def _look_by(
+    watch: TableWatch, lake: str, version: Version, before: Mapping[tuple[str, str], int]
+) -> Sighting:
+    """Return what changed after the positions of the readers of a lake.
+
+    Args:
+        watch: The watch of the lake.
+        lake: Its name.
+        version: The project.
+        before: The positions, by reader and source.
+
+    Returns:
+        The events that some reader has not seen, and who waits only since then.
+    """
+    readers = version.table_readers[lake]
+    since = [before[key] for key in readers if key in before]
+    if not since:
+        return Sighting(looks=(LakeLook(lake, watch.changes((), 0).snapshot_id, readers),))
+    tables = [table for table in version.tables if table.lake == lake]
+    changes = watch.changes(tables, min(since))
+    events: list[TriggerEvent] = []
+    newcomers: dict[str, frozenset[str]] = {}
+    for event in changes.events:
+        models, source = frozenset(version.readers_of(event.source)), fold(event.source)
+        later = frozenset(
+            model
+            for model in models
+            if not _comes_after(before.get((model, source)), event, changes.snapshot_id)
+        )
+        if later != models:
+            events.append(event)
+            newcomers |= {event.id: later} if later else {}
+    look = LakeLook(lake, changes.snapshot_id, readers)
+    return Sighting(tuple(events), (look,), newcomers)
+
+
+def _comes_after(position: int | None, event: TriggerEvent, newest: int) -> bool:
+    """Return whether a reader has not seen an event, by its position.
+
+    A position after the newest snapshot is of a lake that was put back since.
+    """
+    if position is None:
+        return False
+    return position > newest or event.snapshot_id is None or position < event.snapshot_id
 
 
 class FileWatches:

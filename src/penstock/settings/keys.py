@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from penstock.errors import ConfigError, Location
 from penstock.settings.project_settings import ModelDefaults, read_variables
-from penstock.settings.quantities import duration_setting, size_setting
+from penstock.settings.quantities import duration_setting, fraction_of, size_setting
 from penstock.settings.retention import Setting
 
 DIALECTS = ("spark", "duckdb")
@@ -159,8 +159,9 @@ def _parse_size(key: str, setting: Setting) -> int:
 
 def _parse_period(key: str, setting: Setting) -> float:
     """Return a length of time that ends."""
-    hint = 'write seconds, or as in "1s", "2m"'
-    seconds = duration_setting(key, setting.value, setting.origin, hint=hint)
+    hint = 'write seconds, or as in "1s", "500ms", "0.2s", "2m"'
+    period = fraction_of(setting.value)
+    seconds = period or duration_setting(key, setting.value, setting.origin, hint=hint)
     if seconds is not None:
         return seconds
     problem = f"{key} cannot be {setting.value!r}"

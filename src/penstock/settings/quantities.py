@@ -8,6 +8,8 @@ from penstock.errors import ConfigError, Location
 
 _DURATION = re.compile(r"\+?(?P<count>\d+)(?P<unit>[smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_FRACTION = re.compile(r"\+?(?P<count>\d+(?:\.\d+)?)(?P<unit>ms|[smhd]?)", re.ASCII)
+_FRACTION_UNITS = {"ms": 0.001, **_UNITS}
 
 
 def is_duration(text: str) -> bool:
@@ -18,6 +20,19 @@ def seconds_of(text: str | None) -> float:
     """The length of a duration; 0 for no duration, and for a text that check has reported."""
     match = _DURATION.fullmatch(text or "")
     return float(match["count"]) * _UNITS[match["unit"]] if match else 0.0
+
+
+def fraction_of(text: str) -> float:
+    """Return the seconds of a duration that may have fractions, as ``0.2s`` or ``500ms``.
+
+    Args:
+        text: The duration.
+
+    Returns:
+        The seconds; 0 for no duration.
+    """
+    match = _FRACTION.fullmatch(text)
+    return float(match["count"]) * _FRACTION_UNITS[match["unit"]] if match else 0.0
 
 
 def duration_setting(

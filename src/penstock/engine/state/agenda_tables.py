@@ -74,12 +74,13 @@ OUTCOME = Table(
     _text("reason"),
 )
 
-# Up to which snapshot a reader has seen a source. The reader "" has a row for each lake.
+# Up to which snapshot a reader has seen a source. All rows of a lake move in one statement.
 POSITION = Table(
     "penstock_position",
     METADATA,
     _text("reader", key=True),
-    _text("source", key=True),
+    _text("source", key=True),  # the full name of a table, folded
+    _text("lake", null=False),
     _number("snapshot_id", null=False),
     _text("moved_at", null=False),
 )
@@ -164,6 +165,7 @@ AGENDA_TABLES = (
     FIRING,
     OUTCOME,
     POSITION,
+    FILE,
     SCHEDULE,
     FRESHNESS,
     PAUSE,
