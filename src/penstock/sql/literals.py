@@ -314,10 +314,6 @@ def _inside(tree: exp.Expr) -> Value:
     return _value(tree.this)
 
 
-def _negative(tree: exp.Expr) -> Value:
-    return -_whole(_value(tree.this))
-
-
 def _arithmetic(apply: Callable[[int, int], int]) -> Callable[[exp.Expr], Value]:
     return lambda tree: _whole(
         apply(_whole(_value(tree.this)), _whole(_value(tree.args["expression"])))
@@ -332,7 +328,7 @@ def _joined(tree: exp.Expr) -> Value:
 _COMPUTED: Mapping[str, Callable[[exp.Expr], Value]] = {
     "Literal": _literal,
     "Paren": _inside,
-    "Neg": _negative,
+    "Neg": lambda tree: -_whole(_value(tree.this)),
     "Add": _arithmetic(add),
     "Sub": _arithmetic(sub),
     "Mul": _arithmetic(mul),
