@@ -21,16 +21,7 @@ from penstock.errors import ArgumentError, QueryFailed
 from penstock.lazy import exp
 from penstock.sql.statement import Reader
 from penstock.sql.text import Unreadable, parse_expression
-from penstock.sql.tokens import (
-    MARKER,
-    NAME,
-    NUMBER,
-    STRING,
-    WORD,
-    SqlText,
-    Token,
-    unquoted,
-)
+from penstock.sql.tokens import MARKER, NAME, NUMBER, STRING, WORD, SqlText, Token, unquoted
 
 
 @dataclass(frozen=True, slots=True)

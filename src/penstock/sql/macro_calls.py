@@ -22,15 +22,7 @@ from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.query.names import common_table
 from penstock.sql.query.nesting import is_in_from
 from penstock.sql.text import Unreadable, parse_query
-from penstock.sql.tokens import (
-    NAME,
-    WORD,
-    SqlText,
-    Token,
-    closing,
-    may_be_alias,
-    split_at,
-)
+from penstock.sql.tokens import NAME, WORD, SqlText, Token, closing, may_be_alias, split_at
 from penstock.sql.trust import FUNCTIONS, harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"

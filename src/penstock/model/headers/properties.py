@@ -29,13 +29,7 @@ from penstock.model.time.needs import Need, read_need
 from penstock.model.time.partition import KINDS as PARTITIONS
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import ColumnLineage, ColumnType, TableName, UnknownName
-from penstock.model.values.schedule import (
-    CATCHUP_MODES,
-    EVENTS,
-    CatchupLine,
-    Trigger,
-    read_catchup,
-)
+from penstock.model.values.schedule import CATCHUP_MODES, EVENTS, CatchupLine, Trigger, read_catchup
 from penstock.settings.keys import DIALECTS
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import dotted, nearest
