@@ -28,14 +28,12 @@ _USER = re.compile(r"://[^:/?#\s]*:")
 
 def masked(text: str) -> str:
     """``text`` without the passwords of the connection strings, URLs and settings in it."""
-    return _PAIR.sub(rf"\g<name>{MASK}", _without_password(text))
-
-
-def _without_password(text: str) -> str:
-    """A URL's password ends at the last @ of the text, as it may have one itself."""
+    # A URL's password ends at the last @ of the text, as it may have one itself.
     last = text.rfind("@")
     user = _USER.search(text, 0, last) if last >= 0 else None
-    return text if user is None else f"{text[: user.end()]}{MASK}{text[last:]}"
+    if user is not None:
+        text = f"{text[: user.end()]}{MASK}{text[last:]}"
+    return _PAIR.sub(rf"\g<name>{MASK}", text)
 
 
 def is_secret(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,15 +62,12 @@ def _row(name: str, values: Values, current: str | None) -> dict[str, Any]:
     from penstock.settings.keys import ENVIRONMENT, SECTIONS
     from penstock.settings.settings_file import DEFAULT_ENVIRONMENT
 
+    overridden = (key for key in values if not key.startswith(f"{ENVIRONMENT}."))
     tables = {key: values.get(f"{ENVIRONMENT}.{key}") for key in SECTIONS[ENVIRONMENT]}
     return {
         "name": name,
         "current": name == (current or DEFAULT_ENVIRONMENT),
         **{key: None if setting is None else setting.value for key, setting in tables.items()},
-        "overrides": _sections(key for key in values if not key.startswith(f"{ENVIRONMENT}.")),
+        # the sections of dotted keys: `lakes.main`, `run`
+        "overrides": list(dict.fromkeys(key.rpartition(".")[0] for key in overridden)),
     }
-
-
-def _sections(keys: Iterable[str]) -> list[str]:
-    """Return the sections of dotted keys: ``lakes.main``, ``run``."""
-    return list(dict.fromkeys(key.rpartition(".")[0] for key in keys))

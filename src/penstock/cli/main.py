@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
@@ -78,7 +78,9 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Remember whether JSON is asked for, also where the rest cannot be understood."""
-        ctx.meta["penstock.json"] = _asks_for_json(args)
+        given = args[: args.index("--")] if "--" in args else args
+        is_flag = bool({"--json", "--format=json"} & set(given))
+        ctx.meta["penstock.json"] = is_flag or ("--format", "json") in pairwise(given)
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -126,11 +128,6 @@ def _narrowed(error: click.NoSuchOption) -> click.NoSuchOption:
     if elsewhere:
         hint = f" Write `{elsewhere}`."
     return click.NoSuchOption(name, f"{error.message}{hint}", ctx=error.ctx)
-
-
-def _asks_for_json(args: Sequence[str]) -> bool:
-    given = args[: args.index("--")] if "--" in args else args
-    return bool({"--json", "--format=json"} & set(given)) or ("--format", "json") in pairwise(given)
 
 
 # Trees of a thousand queries are garbage in cycles: by default a tenth of a cold check is spent on

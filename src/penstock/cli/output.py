@@ -240,11 +240,6 @@ def _simple(value: Any) -> str:
     return simple if isinstance(simple, str) else to_json(simple)
 
 
-def _markdown(result: QueryResult) -> None:
-    columns = [cell(name) for name, _ in result.columns]
-    _print_markdown(columns, [[cell(value) for value in row] for row in result.rows])
-
-
 def _print_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for line in (columns, ["---"] * len(columns), *rows):
         cells = line if line[0] == "---" else map(_in_markdown, line)
@@ -260,7 +255,10 @@ _PRINTERS: Mapping[str, Callable[[QueryResult], None]] = {
     "table": _table,
     "csv": _csv,
     "json": _json,
-    "markdown": _markdown,
+    "markdown": lambda result: _print_markdown(
+        [cell(name) for name, _ in result.columns],
+        [[cell(value) for value in row] for row in result.rows],
+    ),
 }
 
 

@@ -182,7 +182,10 @@ def print_detail(detail: ModelDetail) -> None:
     _print_columns(detail.columns)
     say_section("schema versions", [_version(version) for version in detail.schema_versions])
     say_section("query", detail.query.strip().splitlines())
-    _print_runs(detail)
+    if detail.runs:
+        say("\nlast runs")
+        look = Look(("snapshot", "time", "rows"), ("state",))
+        print_answers(StepRun.columns, detail.runs, look=look)
 
 
 def _print_columns(columns: tuple[ColumnInfo, ...]) -> None:
@@ -197,10 +200,3 @@ def _version(version: SchemaVersion) -> str:
     columns = ", ".join(f"{column.name} {column.type}" for column in version.columns)
     since = "" if version.snapshot_id is None else f" from snapshot {version.snapshot_id}"
     return f"{version.version}{since}, {clock(version.time)}: {columns}"
-
-
-def _print_runs(detail: ModelDetail) -> None:
-    if detail.runs:
-        say("\nlast runs")
-        look = Look(("snapshot", "time", "rows"), ("state",))
-        print_answers(StepRun.columns, detail.runs, look=look)

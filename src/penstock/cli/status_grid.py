@@ -46,7 +46,8 @@ def grid(slices: Sequence[SliceStatus]) -> Iterator[str]:
                 if match is not None
             }
             yield from _calendar(signs, places)
-            yield from _legend(slices)
+            counts = Counter(each.state for each in slices).most_common()
+            yield from (f"{SIGNS.get(state, OTHER)} {state}: {count:,}" for state, count in counts)
             return
     yield from _ranges(slices)
 
@@ -59,12 +60,6 @@ def _calendar(signs: dict[tuple[str, int], str], places: range) -> Iterator[str]
     for line in lines:
         row = "".join(signs.get((line, place), " ") for place in places)
         yield f"{line} {row}".rstrip()
-
-
-def _legend(slices: Sequence[SliceStatus]) -> Iterator[str]:
-    counts = Counter(each.state for each in slices)
-    for state, number in counts.most_common():
-        yield f"{SIGNS.get(state, OTHER)} {state}: {number:,}"
 
 
 def _ranges(slices: Sequence[SliceStatus]) -> Iterator[str]:

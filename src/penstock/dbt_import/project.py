@@ -154,7 +154,7 @@ def imported(manifest: Manifest) -> Imported:
     notes: list[Left] = []
     files = {"penstock.toml": _settings(manifest)}
     audits = _audits(manifest, files, left)
-    for node in _models(manifest):
+    for node in (*manifest.of_type("model"), *manifest.of_type("snapshot")):
         in_python = node.get("language") == "python"
         kind = _IN_PYTHON if in_python else kind_of(node, manifest.dialect)
         if not isinstance(kind, Kind):
@@ -171,11 +171,6 @@ def imported(manifest: Manifest) -> Imported:
     if sources := _sources(manifest):
         files["external_models.yaml"] = yaml.safe_dump(sources, sort_keys=False, allow_unicode=True)
     return Imported(files, tuple(left), tuple(notes))
-
-
-def _models(manifest: Manifest) -> Iterator[Fields]:
-    yield from manifest.of_type("model")
-    yield from manifest.of_type("snapshot")
 
 
 def _called(node: Fields) -> str:

@@ -119,7 +119,7 @@ def protocol_for(protocol: Protocol | None, metadata: Metadata) -> Protocol:
     """The protocol of a table with this metadata, from the one that it has, if any."""
     before = protocol or Protocol()
     needs = frozenset(_needs(metadata)) - (before.reader_features & before.writer_features)
-    written = frozenset(_writer_needs(metadata))
+    written = frozenset(name for key, name in _WRITER_NEEDS.items() if metadata.is_on(key))
     if not needs and before.writer < TABLE_FEATURES_WRITER:
         return replace(
             before, writer=max(before.writer, *map(_WRITER_IMPLIES.__getitem__, written), 0)
@@ -149,14 +149,8 @@ def _needs(metadata: Metadata) -> Iterator[str]:
         yield NTZ
 
 
-def _writer_needs(metadata: Metadata) -> Iterator[str]:
-    """The features that writers alone need."""
-    if metadata.is_on(APPEND_ONLY):
-        yield "appendOnly"
-    if metadata.is_on(CHANGE_FEED):
-        yield "changeDataFeed"
-
-
+# The features that writers alone need, by the properties that turn them on.
+_WRITER_NEEDS = {APPEND_ONLY: "appendOnly", CHANGE_FEED: "changeDataFeed"}
 # What versions before table features implied ("Requirements for Writers" of the protocol).
 _READER_IMPLIES: Mapping[str, int] = {"columnMapping": 2}
 _WRITER_IMPLIES: Mapping[str, int] = {
@@ -200,22 +194,20 @@ def _size(text: str) -> str | None:
     return text if re.fullmatch(r"\d+\s*([kmgt]?b?)", text.strip(), re.I) else None
 
 
-def _isolation(text: str) -> str | None:
-    return text if text in {"Serializable", "WriteSerializable"} else None
-
-
-def _none(text: str) -> str | None:
-    return text if text == "none" else None
-
-
 _READERS: Mapping[str, tuple[Reader, str]] = {
     VECTORS: (_boolean, "true or false"),
     APPEND_ONLY: (_boolean, "true or false"),
     CHANGE_FEED: (_boolean, "true or false"),
     CHECKPOINT_INTERVAL: (_number, "a number of commits"),
-    "delta.columnMapping.mode": (_none, "none: column mapping is not written"),
+    "delta.columnMapping.mode": (
+        lambda text: text if text == "none" else None,
+        "none: column mapping is not written",
+    ),
     # What follows says how other engines write, optimize or clean up the table.
-    "delta.isolationLevel": (_isolation, "Serializable or WriteSerializable"),
+    "delta.isolationLevel": (
+        lambda text: text if text in {"Serializable", "WriteSerializable"} else None,
+        "Serializable or WriteSerializable",
+    ),
     "delta.logRetentionDuration": (_span, "a time such as 'interval 30 days'"),
     "delta.deletedFileRetentionDuration": (_span, "a time such as 'interval 7 days'"),
     "delta.setTransactionRetentionDuration": (_span, "a time such as 'interval 7 days'"),

@@ -338,10 +338,6 @@ def _compares(leaf: Compare, extent: Extent, zone: str) -> bool:
     return _OPERATORS[leaf.operator](value, extent)
 
 
-def _among(leaf: Among, extent: Extent, zone: str) -> bool:
-    return all(_compares(Compare(leaf.path, "=", value), extent, zone) for value in leaf.values)
-
-
 def _starts_with(leaf: StartsWith, extent: Extent, _: str) -> bool:
     low, high = extent.low, extent.high
     if not isinstance(low, str) or not isinstance(high, str):
@@ -367,7 +363,9 @@ _OPERATORS: Mapping[str, Callable[[Comparable, Extent], bool]] = {
 }
 _LEAVES: Mapping[type, Callable[[Any, Extent, str], bool]] = {
     Compare: _compares,
-    Among: _among,
+    Among: lambda leaf, extent, zone: all(
+        _compares(Compare(leaf.path, "=", value), extent, zone) for value in leaf.values
+    ),
     StartsWith: _starts_with,
     NotNull: lambda *_: False,
 }

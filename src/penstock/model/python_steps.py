@@ -504,7 +504,9 @@ def _assets(uses: Uses) -> None:
     code = uses.code
     parents = {child: node for node in ast.walk(code.tree) for child in ast.iter_child_nodes(node)}
     for name, uri in code.texts.items():
-        if not _is_asset(uri):
+        asset = parse_asset(uri)
+        is_partitioned = TOKEN in uri and "/" in uri and " " not in uri
+        if (asset is None or asset.is_table) and not is_partitioned:
             continue
         roles = set(_roles({name}, code.tree, parents))
         if "write" in roles:
@@ -513,13 +515,6 @@ def _assets(uses: Uses) -> None:
             uses.reads[FileName.of(uses.lake, uri)] = None
         if roles and TOKEN in uri:
             uses.uses_partition = True
-
-
-def _is_asset(text: str) -> bool:
-    asset = parse_asset(text)
-    return (asset is not None and not asset.is_table) or (
-        TOKEN in text and "/" in text and " " not in text
-    )
 
 
 def _roles(names: set[str], tree: ast.Module, parents: Mapping[ast.AST, ast.AST]) -> Iterator[str]:

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.plan import Plan
     from penstock.engine.planning.run_arguments import Fired, Positional, RunOptions
     from penstock.engine.planning.slices import Partition
-    from penstock.engine.results import (
-        Adopted,
-        Dropped,
-        RunResult,
-    )
+    from penstock.engine.results import Adopted, Dropped, RunResult
     from penstock.engine.running.prune import Pruned
     from penstock.engine.verifying.project_check import CreatedExternal
     from penstock.project.maintaining import Rollback

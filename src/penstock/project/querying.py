@@ -227,11 +227,7 @@ def read_table(
 
 def _read_interval(context: ProjectContext, maker: Model, moment: str, limit: int) -> QueryResult:
     """Return the rows of the published intervals that contain a moment."""
-    from penstock.engine.answers.sparkless_query import (
-        collected,
-        require_published,
-        rows_by_time,
-    )
+    from penstock.engine.answers.sparkless_query import collected, require_published, rows_by_time
 
     intervals = rows_by_time(maker, moment)
     require_published(maker, context.catalog)

@@ -22,7 +22,9 @@ _DERIVED: Mapping[str, Callable[[Any], object]] = {
     "columns_updated": lambda row: ", ".join(row.changes.columns),
     "duration": lambda row: None if row.seconds is None else timedelta(seconds=row.seconds),
     "model_name": lambda row: row.model or "(none)",
-    "passed_tests": lambda row: _passed([test.passed for test in row.tests]),
+    "passed_tests": lambda row: (
+        f"{sum(test.passed for test in row.tests)}/{len(row.tests)}" if row.tests else None
+    ),
     "short_id": lambda row: row.run_id[:SHORT_ID],
     "slice_name": lambda row: row.slice or "whole table",
     "slice_state": lambda row: slice_state(row.state, getattr(row, "outside_snapshot", None)),
@@ -58,11 +60,6 @@ def cells(columns: Columns, rows: Iterable[object]) -> list[list[Any]]:
     """
     getters = [_DERIVED.get(path) or attrgetter(path) for path in columns.values()]
     return [[get(row) for get in getters] for row in rows]
-
-
-def _passed(tests: Sequence[bool]) -> str | None:
-    """Return ``2/3``: how many tests passed; None without tests."""
-    return f"{sum(tests)}/{len(tests)}" if tests else None
 
 
 def html(columns: Columns, rows: Iterable[object], note: str = "") -> str:

@@ -18,14 +18,7 @@ from typing import Any
 from penstock.errors import ConfigError, Location
 from penstock.masking import masked_repr
 from penstock.settings.environment_tables import Environment, OwnTables, Places, read_own_tables
-from penstock.settings.keys import (
-    DELTA,
-    ENVIRONMENT,
-    NAMED,
-    SECTIONS,
-    table_values,
-    value_of,
-)
+from penstock.settings.keys import DELTA, ENVIRONMENT, NAMED, SECTIONS, table_values, value_of
 from penstock.settings.project_settings import ModelDefaults
 from penstock.settings.project_settings import Value as VariableValue
 from penstock.settings.retention import Retention, Setting, read_retention

@@ -153,10 +153,6 @@ def _parse_catchup(key: str, setting: Setting) -> str:
     raise ConfigError(problem, location=setting.origin, hint=hint)
 
 
-def _parse_size(key: str, setting: Setting) -> int:
-    return size_setting(key, setting.value, setting.origin, noun="a size")
-
-
 def _parse_period(key: str, setting: Setting) -> float:
     """Return a length of time that ends."""
     hint = 'write seconds, or as in "1s", "500ms", "0.2s", "2m"'
@@ -263,7 +259,13 @@ KEYS: tuple[Key, ...] = (
     Key("serve", "file_poll", str, "30s", _parse_period),
     Key("serve", "drain_timeout", str, "60s", _TIMEOUT),
     Key("serve", "idle_timeout", str, "10m", _TIMEOUT),
-    Key("serve", "max_body", str, "1MiB", _parse_size),
+    Key(
+        "serve",
+        "max_body",
+        str,
+        "1MiB",
+        lambda key, setting: size_setting(key, setting.value, setting.origin, noun="a size"),
+    ),
     Key("serve", "catchup", str, None, _parse_catchup),
     Key("serve", "max_catchup", int, 100, partial(_parse_number, least=1)),
     Key("serve", "catchup_window", str, "30d", _AGE),

@@ -245,13 +245,9 @@ def with_variables(values: Values, environ: Mapping[str, str]) -> Values:
     Raises ConfigError for a variable that is not set and has no default.
     """
     return {
-        key: _with_variables(key, setting, environ) if _names_any(setting.value) else setting
+        key: _with_variables(key, setting, environ) if "${" in repr(setting.value) else setting
         for key, setting in values.items()
     }
-
-
-def _names_any(value: Any) -> bool:
-    return "${" in repr(value)
 
 
 def _with_variables(key: str, setting: Setting, environ: Mapping[str, str]) -> Setting:

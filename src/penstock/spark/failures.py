@@ -222,15 +222,13 @@ def explained(*, table: str | None = None, snapshot_id: int | None = None) -> It
 
 
 def _from_spark(error: BaseException) -> bool:
-    return type(error).__module__.split(".")[0] in {"pyspark", "py4j", "grpc"} or (
-        isinstance(error, ConnectionError) and _is_of_py4j(error)
-    )
-
-
-def _is_of_py4j(error: BaseException) -> bool:
-    """Return whether the connection to Spark's Java process raised it."""
+    if type(error).__module__.split(".")[0] in {"pyspark", "py4j", "grpc"}:
+        return True
+    # Or it is of the connection to Spark's Java process.
     frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in frames)
+    return isinstance(error, ConnectionError) and any(
+        frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in frames
+    )
 
 
 def _condition(error: BaseException, text: str) -> tuple[str | None, str]:

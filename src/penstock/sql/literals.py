@@ -21,16 +21,7 @@ from penstock.errors import ArgumentError, QueryFailed
 from penstock.lazy import exp
 from penstock.sql.statement import Reader
 from penstock.sql.text import Unreadable, parse_expression
-from penstock.sql.tokens import (
-    MARKER,
-    NAME,
-    NUMBER,
-    STRING,
-    WORD,
-    SqlText,
-    Token,
-    unquoted,
-)
+from penstock.sql.tokens import MARKER, NAME, NUMBER, STRING, WORD, SqlText, Token, unquoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,10 +305,6 @@ def _inside(tree: exp.Expr) -> Value:
     return _value(tree.this)
 
 
-def _negative(tree: exp.Expr) -> Value:
-    return -_whole(_value(tree.this))
-
-
 def _arithmetic(apply: Callable[[int, int], int]) -> Callable[[exp.Expr], Value]:
     return lambda tree: _whole(
         apply(_whole(_value(tree.this)), _whole(_value(tree.args["expression"])))
@@ -332,7 +319,7 @@ def _joined(tree: exp.Expr) -> Value:
 _COMPUTED: Mapping[str, Callable[[exp.Expr], Value]] = {
     "Literal": _literal,
     "Paren": _inside,
-    "Neg": _negative,
+    "Neg": lambda tree: -_whole(_value(tree.this)),
     "Add": _arithmetic(add),
     "Sub": _arithmetic(sub),
     "Mul": _arithmetic(mul),

@@ -22,15 +22,7 @@ from penstock.sql.query.edits import Edit, Mapped, edited
 from penstock.sql.query.names import common_table
 from penstock.sql.query.nesting import is_in_from
 from penstock.sql.text import Unreadable, parse_query
-from penstock.sql.tokens import (
-    NAME,
-    WORD,
-    SqlText,
-    Token,
-    closing,
-    may_be_alias,
-    split_at,
-)
+from penstock.sql.tokens import NAME, WORD, SqlText, Token, closing, may_be_alias, split_at
 from penstock.sql.trust import FUNCTIONS, harmless_expression, harmless_query
 
 _DUCKDB, _SPARK = "duckdb", "spark"
@@ -190,7 +182,8 @@ def _calls(source: SqlText, book: Book) -> list[_Call]:
         inside = tokens[at + 2 : close]
         arguments = tuple(_argument(source.text, part) for part in split_at(inside, ",") if inside)
         in_from = macro.kind == "table"
-        aliased, window = _is_aliased(tokens, close + 1), _is_window(tokens, close + 1)
+        aliased = close + 1 < len(tokens) and may_be_alias(tokens[close + 1])
+        window = _is_window(tokens, close + 1)
         found.append(_Call(start, end, macro, arguments, in_from, aliased, window))
         at = close + 1
     return found
@@ -259,12 +252,6 @@ def _argument(text: str, tokens: Sequence[Token]) -> tuple[str | None, str]:
     if len(tokens) > 2 and tokens[1].text in {":=", "=>"}:
         name, tokens = tokens[0].value, tokens[2:]
     return name, text[tokens[0].start : tokens[-1].end]
-
-
-def _is_aliased(tokens: Sequence[Token], at: int) -> bool:
-    if at >= len(tokens):
-        return False
-    return may_be_alias(tokens[at])
 
 
 def _is_window(tokens: Sequence[Token], at: int) -> bool:

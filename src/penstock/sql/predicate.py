@@ -66,7 +66,7 @@ def contrary(where: SqlExpression, *, zone: str, args: Args) -> Predicate | None
 
 
 def _of_tree(tree: exp.Expr, zone: str, args: Args) -> Predicate:
-    reader = _Reader(_whole_path, args)
+    reader = _Reader(lambda column: tuple(part.name for part in column.parts), args)
     return _predicate([(part, reader, False) for part in _conjuncts(tree)], zone)
 
 
@@ -87,13 +87,10 @@ def of_query(
         (part, reader, missing)
         for condition, missing in scope.conditions
         for part in _conjuncts(condition)
-        if scope.alone or _mentions(scope, part)
+        if scope.alone
+        or any(fold(c.parts[0].name) == scope.name for c in part.find_all(exp.Column))
     ]
     return _predicate(parts, zone)
-
-
-def _mentions(scope: Scope, part: exp.Expr) -> bool:
-    return any(fold(c.parts[0].name) == scope.name for c in part.find_all(exp.Column))
 
 
 def _path_in(scope: Scope, column: exp.Column) -> Path | None:
@@ -104,10 +101,6 @@ def _path_in(scope: Scope, column: exp.Column) -> Path | None:
     if len(names) > 2 and (fold(names[0]), fold(names[1])) == (scope.schema, scope.name):
         return names[2:]
     return names if scope.alone else None
-
-
-def _whole_path(column: exp.Column) -> Path | None:
-    return tuple(part.name for part in column.parts)
 
 
 def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:

@@ -139,15 +139,13 @@ def _all_tables(tree: exp.Expr) -> Iterator[exp.Table]:
             yield node
         for value in node.args.values():
             kind = type(value)
-            if kind in leaves or (kind is column and _is_plain_name(value)):
+            if kind in leaves:
+                continue
+            # A plain name, not `t.* REPLACE ((SELECT ...) AS x)`.
+            if kind is column and type(value.args.get("this")) is exp.Identifier:
                 continue
             below = value if kind is list else (value,)
             waiting += [each for each in below if isinstance(each, exp.Expr)]
-
-
-def _is_plain_name(column: exp.Column) -> bool:
-    """Not ``t.* REPLACE ((SELECT ...) AS x)``."""
-    return type(column.args.get("this")) is exp.Identifier
 
 
 def span_of(table: exp.Table) -> Span:
@@ -248,9 +246,12 @@ def scope_of(table: exp.Table) -> Scope | None:
     place = next((at for at, source in enumerate(sources, -1) if source is table), None)
     if place is None or any(join.args.get("pivots") for join in joins):
         return None
-    if place >= 0 and _is_asof(joins[place]):
+    if place >= 0 and str(joins[place].args.get("method") or "").upper() == "ASOF":
         return None  # without a row that a condition drops, an earlier one would be the nearest
-    missing = _may_be_missing(place, joins)
+    # Whether an outer join (or one not known) can yield rows in which the table has none.
+    own = place >= 0 and (_side(joins[place]) in {"LEFT", "FULL"} or not _is_plain(joins[place]))
+    later = (_side(j) in {"RIGHT", "FULL"} or not _is_plain(j) for j in joins[place + 1 :])
+    missing = own or any(later)
     where = select.args.get("where")
     conditions = [] if where is None else [(where.this, missing)]
     conditions += _ons(place, joins, missing)
@@ -270,10 +271,6 @@ def _side(join: exp.Join) -> str:
     return str(join.args.get("side") or "").upper()
 
 
-def _is_asof(join: exp.Join) -> bool:
-    return str(join.args.get("method") or "").upper() == "ASOF"
-
-
 def _is_plain(join: exp.Join) -> bool:
     """Return whether it is a join whose meaning for its two sides is known here."""
     kind = str(join.args.get("kind") or "").upper()
@@ -283,15 +280,6 @@ def _is_plain(join: exp.Join) -> bool:
         and method in {"", "NATURAL"}
         and join.args.get("match_condition") is None
     )
-
-
-def _may_be_missing(place: int, joins: Sequence[exp.Join]) -> bool:
-    """Return whether an outer join (or one not known) can yield rows in which
-    the table has none.
-    """
-    own = place >= 0 and (_side(joins[place]) in {"LEFT", "FULL"} or not _is_plain(joins[place]))
-    later = (_side(j) in {"RIGHT", "FULL"} or not _is_plain(j) for j in joins[place + 1 :])
-    return own or any(later)
 
 
 def _ons(place: int, joins: Sequence[exp.Join], missing: bool) -> list[tuple[exp.Expr, bool]]:
@@ -306,13 +294,13 @@ def _ons(place: int, joins: Sequence[exp.Join], missing: bool) -> list[tuple[exp
         kind = str(join.args.get("kind") or "").upper()
         if on is None or not _is_plain(join) or at < place:
             continue
+        drops_left = (
+            side == "RIGHT"
+            or (side == "" and kind in {"", "INNER", "CROSS", "SEMI"})
+            or (side, kind) == ("LEFT", "SEMI")
+        )
         if at == place and side in {"", "LEFT"}:
             found.append((on, False))  # tested against the rows themselves
-        elif at > place and _drops_left(side, kind):
+        elif at > place and drops_left:
             found.append((on, missing))
     return found
-
-
-def _drops_left(side: str, kind: str) -> bool:
-    inner = side == "" and kind in {"", "INNER", "CROSS"}
-    return inner or side == "RIGHT" or (side, kind) in {("LEFT", "SEMI"), ("", "SEMI")}

@@ -168,8 +168,10 @@ def _operand_end(tokens: Sequence[Token], at: int) -> int | None:
     word, end = token.upper, at + 1
     if word in {"-", "+"} or (_is_name(token) and following.text == "."):
         return _operand_end(tokens, at + (1 if word in {"-", "+"} else 2))
-    if word == "INTERVAL":
-        return _past_unit(tokens, _operand_end(tokens, at + 1))
+    if word == "INTERVAL":  # INTERVAL 1 DAY
+        unit = _operand_end(tokens, at + 1)
+        has_unit = unit is not None and unit < len(tokens) and tokens[unit].upper in _UNITS
+        return unit + 1 if unit is not None and has_unit else unit
     if word == "(" or (_is_name(token) and following.text == "("):
         close = closing(tokens, at if word == "(" else at + 1)
         return None if close is None else close + 1
@@ -179,12 +181,6 @@ def _operand_end(tokens: Sequence[Token], at: int) -> int | None:
 
 
 _NOTHING = Token("end", "", 0)
-
-
-def _past_unit(tokens: Sequence[Token], at: int | None) -> int | None:
-    """``INTERVAL 1 DAY``"""
-    has_unit = at is not None and at < len(tokens) and tokens[at].upper in _UNITS
-    return at + 1 if at is not None and has_unit else at
 
 
 def _is_name(token: Token) -> bool:

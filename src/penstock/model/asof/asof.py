@@ -105,8 +105,10 @@ _WORDS = frozenset({"INNER", "LEFT", "OUTER", "RIGHT", "FULL", "SEMI", "ANTI"})
 
 
 def _condition(text: str, tokens: Sequence[Token], index: int) -> list[Edit]:
-    on = _find_on(tokens, index)
+    on = condition_at(tokens, index + 1)
     if on is None:
+        raise AsofError("an ASOF JOIN needs ON with one comparison", tokens[index])
+    if tokens[on].upper != "ON":  # USING, or Spark's own MATCH_CONDITION
         return []
     whole = clause(tokens, on + 1)
     if not whole:
@@ -127,14 +129,6 @@ def _condition(text: str, tokens: Sequence[Token], index: int) -> list[Edit]:
     lost = line_ends[: len(line_ends) - (condition + keys).count("\n")]
     rewritten = f"MATCH_CONDITION ({condition})" + (f" ON {keys}" if keys else "") + lost
     return [Edit(start, end, rewritten)]
-
-
-def _find_on(tokens: Sequence[Token], index: int) -> int | None:
-    """The ON of the join; ``None`` when USING or Spark's own MATCH_CONDITION stands there."""
-    at = condition_at(tokens, index + 1)
-    if at is None:
-        raise AsofError("an ASOF JOIN needs ON with one comparison", tokens[index])
-    return at if tokens[at].upper == "ON" else None
 
 
 def condition_at(tokens: Sequence[Token], start: int) -> int | None:

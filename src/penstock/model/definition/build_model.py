@@ -113,7 +113,8 @@ def _query(
         takes_statements=declaration.takes_statements,
         settings=declaration.settings,
         placed=declaration.place("path") if declaration.generated else None,
-        names_casts=declaration.dialect == DUCKDB and _is_block(script),
+        names_casts=declaration.dialect == DUCKDB
+        and begins_model(script.text, read_header(script.text, declaration.path).end),
     )
     return read_query(
         text,
@@ -124,12 +125,6 @@ def _query(
         macros=script.macros.saying(**variables_of(declaration)),
         lexer=lexer,
     )
-
-
-def _is_block(script: ScriptFile) -> bool:
-    """Return whether ``MODEL (...)`` declares it."""
-    end = read_header(script.text, script.declaration.path).end
-    return begins_model(script.text, end)
 
 
 #: the names that `variables_of` gives values

@@ -183,10 +183,6 @@ def _itself(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Di
         yield _warning(declaration, key, message, "name another table, or take the line away")
 
 
-def _debounces(declaration: Declaration, trigger: Trigger, key: str) -> Iterator[Diagnostic]:
-    yield from _longer_debounce(declaration, trigger.debounce, key)
-
-
 def _longer_debounce(
     declaration: Declaration, debounce: str | None, key: str
 ) -> Iterator[Diagnostic]:
@@ -233,7 +229,7 @@ _OF_TRIGGERS: tuple[Callable[[Declaration, Trigger, str], Iterator[Diagnostic]],
     _messages,
     _keys,
     _itself,
-    _debounces,
+    lambda declaration, trigger, key: _longer_debounce(declaration, trigger.debounce, key),
 )
 _OF_SCHEDULES: tuple[Callable[[Declaration], Iterator[Diagnostic]], ...] = (
     _debounce_has_inputs,

@@ -78,7 +78,10 @@ def parse(
         reader = form.reader if form else None
         (reader or _report_misspelt)(line, draft)
     for line in header.later:
-        _report_late(line, draft)
+        if line.keyword in _LOOKS and line.keyword not in _PROSE:
+            message = f"`{line.text}` comes after the first line of code, so it is dropped"
+            hint = "move it into the comment block at the top"
+            _report(line, draft, line.keyword, message, hint=hint, rule="late-annotation")
     _report_block_comment(text, header, Path(path), draft)
     annotations = draft.annotations
     findings = (_ease(finding, annotations) for finding in draft.findings)
@@ -130,14 +133,6 @@ def _report_misspelt(line: CommentLine, draft: LineDraft) -> None:
         message = f"`{line.keyword}` is not an annotation, so the line is dropped"
         hint = f"did you mean `{line.prefix} {f'{keyword} {line.rest}'.strip()}`?"
         _report(line, draft, keyword, message, hint=hint, rule="misspelt-keyword")
-
-
-def _report_late(line: CommentLine, draft: LineDraft) -> None:
-    """Report an annotation below the first code line."""
-    if line.keyword in _LOOKS and line.keyword not in _PROSE:
-        message = f"`{line.text}` comes after the first line of code, so it is dropped"
-        hint = "move it into the comment block at the top"
-        _report(line, draft, line.keyword, message, hint=hint, rule="late-annotation")
 
 
 def _report(

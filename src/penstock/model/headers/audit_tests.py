@@ -153,21 +153,16 @@ def _literal(value: Value) -> str:
     return joined if _NUMBER.fullmatch(joined) else text_literal(values.text(value))
 
 
+def _literals(listed: Value) -> str:
+    return ", ".join(map(_literal, listed.items()))
+
+
 def _not_null(audit: Audit) -> Iterator[DataTest]:
     columns = values.names(audit.options["columns"])
     if audit.where is None:
         yield NotNullTest(columns)
     else:
         yield from (audit.condition(f"{quoted(name)} IS NOT NULL", name) for name in columns)
-
-
-def _unique_values(audit: Audit) -> Iterator[DataTest]:
-    for column in values.names(audit.options["columns"]):
-        yield _unique(audit, (column,))
-
-
-def _unique_combination(audit: Audit) -> Iterator[DataTest]:
-    yield _unique(audit, values.names(audit.options["columns"]))
 
 
 def _unique(audit: Audit, columns: tuple[str, ...]) -> DataTest:
@@ -179,18 +174,11 @@ def _unique(audit: Audit, columns: tuple[str, ...]) -> DataTest:
 
 
 def _accepted_values(audit: Audit) -> Iterator[DataTest]:
-    items, column = audit.options["is_in"].items(), audit.column()
+    listed, column = audit.options["is_in"], audit.column()
     if audit.where is None:
-        yield AcceptedValuesTest(column, tuple(map(_text_or_number, items)))
+        yield AcceptedValuesTest(column, tuple(map(_text_or_number, listed.items())))
     else:
-        listed = ", ".join(map(_literal, items))
-        yield audit.condition(f"{quoted(column)} IN ({listed})", column)
-
-
-def _not_accepted_values(audit: Audit) -> Iterator[DataTest]:
-    column = audit.column()
-    literals = ", ".join(map(_literal, audit.options["is_in"].items()))
-    yield audit.condition(f"{quoted(column)} NOT IN ({literals})", column)
+        yield audit.condition(f"{quoted(column)} IN ({_literals(listed)})", column)
 
 
 def _number_of_rows(audit: Audit) -> Iterator[DataTest]:
@@ -250,38 +238,18 @@ def _of_column(function: str) -> Callable[[Audit], Iterator[DataTest]]:
     return build
 
 
-def _not_empty_string(audit: Audit) -> Iterator[DataTest]:
-    column = audit.column()
-    yield audit.condition(f"{quoted(column)} <> ''", column)
+def _condition(sql: Callable[[Audit, str], str]) -> Callable[[Audit], Iterator[DataTest]]:
+    """A condition of one column, which is made of the column's name in quotes."""
 
-
-def _string_length_equal(audit: Audit) -> Iterator[DataTest]:
-    column = audit.column()
-    yield audit.condition(f"length({quoted(column)}) = {audit.number('v')}", column)
-
-
-def _string_length_between(audit: Audit) -> Iterator[DataTest]:
-    column = audit.column()
-    yield audit.condition(audit.between(f"length({quoted(column)})"), column)
-
-
-def _of_form(pattern: str) -> Callable[[Audit], Iterator[DataTest]]:
     def build(audit: Audit) -> Iterator[DataTest]:
         column = audit.column()
-        yield audit.condition(f"{quoted(column)} RLIKE {text_literal(pattern)}", column)
+        yield audit.condition(sql(audit, quoted(column)), column)
 
     return build
 
 
-def _valid_uuid(audit: Audit) -> Iterator[DataTest]:
-    column = audit.column()
-    yield audit.condition(f"lower({quoted(column)}) RLIKE {text_literal(_UUID)}", column)
-
-
-def _valid_http_method(audit: Audit) -> Iterator[DataTest]:
-    column = audit.column()
-    methods = ", ".join(map(text_literal, _METHODS))
-    yield audit.condition(f"{quoted(column)} IN ({methods})", column)
+def _of_form(pattern: str) -> Callable[[Audit], Iterator[DataTest]]:
+    return _condition(lambda _, column: f"{column} RLIKE {text_literal(pattern)}")
 
 
 def _patterns(operator: str, *, negated: bool) -> Callable[[Audit], Iterator[DataTest]]:
@@ -376,10 +344,24 @@ _BOUNDS = ("min_v", "max_v", "inclusive")
 #: name -> its builder, the options that it needs, and those that it may have
 AUDITS: Mapping[str, tuple[_Builder, tuple[str, ...], tuple[str, ...]]] = {
     "not_null": (_not_null, _COLUMNS, ()),
-    "unique_values": (_unique_values, _COLUMNS, ()),
-    "unique_combination_of_columns": (_unique_combination, _COLUMNS, ()),
+    "unique_values": (
+        lambda audit: [
+            _unique(audit, (column,)) for column in values.names(audit.options["columns"])
+        ],
+        _COLUMNS,
+        (),
+    ),
+    "unique_combination_of_columns": (
+        lambda audit: [_unique(audit, values.names(audit.options["columns"]))],
+        _COLUMNS,
+        (),
+    ),
     "accepted_values": (_accepted_values, ("column", "is_in"), ()),
-    "not_accepted_values": (_not_accepted_values, ("column", "is_in"), ()),
+    "not_accepted_values": (
+        _condition(lambda audit, column: f"{column} NOT IN ({_literals(audit.options['is_in'])})"),
+        ("column", "is_in"),
+        (),
+    ),
     "number_of_rows": (_number_of_rows, ("threshold",), ()),
     "forall": (_forall, ("criteria",), ()),
     "accepted_range": (_accepted_range, _COLUMN, _BOUNDS),
@@ -388,13 +370,29 @@ AUDITS: Mapping[str, tuple[_Builder, tuple[str, ...], tuple[str, ...]]] = {
     "not_null_proportion": (_not_null_proportion, ("column", "threshold"), ()),
     "mean_in_range": (_of_column("avg"), _COLUMN, _BOUNDS),
     "stddev_in_range": (_of_column("stddev"), _COLUMN, _BOUNDS),
-    "not_empty_string": (_not_empty_string, _COLUMN, ()),
-    "string_length_equal": (_string_length_equal, ("column", "v"), ()),
-    "string_length_between": (_string_length_between, _COLUMN, _BOUNDS),
-    "valid_uuid": (_valid_uuid, _COLUMN, ()),
+    "not_empty_string": (_condition(lambda _, column: f"{column} <> ''"), _COLUMN, ()),
+    "string_length_equal": (
+        _condition(lambda audit, column: f"length({column}) = {audit.number('v')}"),
+        ("column", "v"),
+        (),
+    ),
+    "string_length_between": (
+        _condition(lambda audit, column: audit.between(f"length({column})")),
+        _COLUMN,
+        _BOUNDS,
+    ),
+    "valid_uuid": (
+        _condition(lambda _, column: f"lower({column}) RLIKE {text_literal(_UUID)}"),
+        _COLUMN,
+        (),
+    ),
     "valid_email": (_of_form(_EMAIL), _COLUMN, ()),
     "valid_url": (_of_form(_URL), _COLUMN, ()),
-    "valid_http_method": (_valid_http_method, _COLUMN, ()),
+    "valid_http_method": (
+        _condition(lambda _, column: f"{column} IN ({', '.join(map(text_literal, _METHODS))})"),
+        _COLUMN,
+        (),
+    ),
     "match_regex_pattern_list": (_patterns("RLIKE", negated=False), ("column", "patterns"), ()),
     "not_match_regex_pattern_list": (_patterns("RLIKE", negated=True), ("column", "patterns"), ()),
     "match_like_pattern_list": (_patterns("LIKE", negated=False), ("column", "patterns"), ()),

@@ -29,15 +29,7 @@ from penstock.model.time.needs import Need, read_need
 from penstock.model.time.partition import KINDS as PARTITIONS
 from penstock.model.time.partition import PartitionSpec
 from penstock.model.values.asset import ColumnLineage, ColumnType, TableName, UnknownName
-from penstock.model.values.data_test import DataTest
-from penstock.model.values.schedule import (
-    CATCHUP_MODES,
-    EVENTS,
-    CatchupLine,
-    Retry,
-    Trigger,
-    read_catchup,
-)
+from penstock.model.values.schedule import CATCHUP_MODES, EVENTS, CatchupLine, Trigger, read_catchup
 from penstock.settings.keys import DIALECTS
 from penstock.sql.dialect import SPARK
 from penstock.sql.identifiers import dotted, nearest
@@ -157,10 +149,6 @@ def _read_table(value: Value, draft: BlockDraft) -> TableName:
         raise value.wrong(str(error), hint) from None
 
 
-def _read_tables(prop: NamedValue, draft: BlockDraft) -> tuple[TableName, ...]:
-    return tuple(_read_table(item, draft) for item in prop.value.items())
-
-
 def _read_columns(prop: NamedValue, draft: BlockDraft) -> tuple[ColumnType, ...]:
     columns = []
     for name, type_ in values.columns(prop.value):
@@ -273,10 +261,6 @@ def _pair(
     return lambda pair: f"{write_key(pair[0])} = {write_value(pair[1])}"
 
 
-def _write_key(key: str) -> str:
-    return key if key.endswith(")") else values.write_name(key)
-
-
 def _write_grain(keys: Sequence[str]) -> str:
     return values.write_list(keys) if len(keys) > 1 else keys[0]
 
@@ -299,31 +283,14 @@ def _write_trigger(trigger: Trigger) -> str:
     return " ".join((trigger.kind, *options))
 
 
-def _write_retry(retry: Retry) -> str:
-    return f"{retry.count} {retry.delay or ''}".rstrip()
-
-
 def _write_lineage(lineage: ColumnLineage) -> str:
     inputs = (f"{item.asset}.{item.column}" for item in lineage.inputs)
     return f"{lineage.column} <- {', '.join(inputs)}"
 
 
-def _write_dialect(dialect: str) -> str | None:
-    return dialect if dialect != SPARK else None
-
-
 def _no_tag(tags: Sequence[str]) -> Iterator[str]:
     yield from ["several tags"] if len(tags) > 1 else []
     yield from ["a tag of several words"] if any(" " in tag for tag in tags) else []
-
-
-def _no_line(data_tests: Sequence[DataTest]) -> Iterator[str]:
-    lacking = (test for test in data_tests if tests.write_test(test) is None)
-    yield from (f"the audit of {test.name}" for test in lacking)
-
-
-def _no_audit(data_tests: Sequence[DataTest]) -> Iterator[str]:
-    yield from (f"data_test {test.name}" for test in data_tests if write_audit(test) is None)
 
 
 _BY_NAME = ("a lake is the first part of a model's name", "write name lake.schema.table")
@@ -373,9 +340,22 @@ PROPERTIES: tuple[Property, ...] = (
         LineForm("catchup", "catchup", steps.catchup, looks=_CATCHUP),
         BlockForm("catchup", _read_catchup, lambda line: values.write_text(str(line))),
     ),
-    Property("retry", LineForm("retry", "retry", steps.retry, _write_retry, r"\d+( .*)?")),
+    Property(
+        "retry",
+        LineForm(
+            "retry",
+            "retry",
+            steps.retry,
+            lambda retry: f"{retry.count} {retry.delay or ''}".rstrip(),
+            r"\d+( .*)?",
+        ),
+    ),
     Property("timeout", LineForm("timeout", "timeout", steps.timeout, looks=_DURATION)),
-    _value("layout.partitioned_by", values.partition_keys, _list_of(_write_key)),
+    _value(
+        "layout.partitioned_by",
+        values.partition_keys,
+        _list_of(lambda key: key if key.endswith(")") else values.write_name(key)),
+    ),
     _value("layout.clustered_by", values.names, _list_of(values.write_name)),
     Property(
         "columns",
@@ -386,7 +366,12 @@ PROPERTIES: tuple[Property, ...] = (
         ),
     ),
     Property(
-        "depends_on", block=BlockForm("depends_on", _read_tables, _list_of(values.write_table))
+        "depends_on",
+        block=BlockForm(
+            "depends_on",
+            lambda prop, draft: tuple(_read_table(item, draft) for item in prop.value.items()),
+            _list_of(values.write_table),
+        ),
     ),
     Property(
         "settings",
@@ -428,19 +413,34 @@ PROPERTIES: tuple[Property, ...] = (
     _value("about.references", values.nested, _list_of(_write_grain)),
     Property(
         "dialect",
-        _serious("dialect", "dialect", steps.dialect, _write_dialect, "|".join(DIALECTS)),
+        _serious(
+            "dialect",
+            "dialect",
+            steps.dialect,
+            lambda dialect: dialect if dialect != SPARK else None,
+            "|".join(DIALECTS),
+        ),
         BlockForm("dialect", _simple(values.dialect)),
     ),
     Property(
         "data_tests",
         _serious(
-            "data_test", "data_tests", tests.data_test, tests.write_test, _TESTS, limits=_no_line
+            "data_test",
+            "data_tests",
+            tests.data_test,
+            tests.write_test,
+            _TESTS,
+            limits=lambda data_tests: (
+                f"the audit of {test.name}" for test in data_tests if tests.write_test(test) is None
+            ),
         ),
         BlockForm(
             "audits",
             read_audits,
             _list_of(lambda test: write_audit(test) or "", by_lines=True),
-            _no_audit,
+            lambda data_tests: (
+                f"data_test {test.name}" for test in data_tests if write_audit(test) is None
+            ),
         ),
     ),
     Property(

@@ -395,10 +395,6 @@ def _write_range(test: AcceptedRangeTest) -> str:
     return f" {_column_name(test.column)}{options}"
 
 
-def _write_reference(test: RelationshipsTest) -> str:
-    return f" {_column_name(test.column)} -> {test.to}.{_column_name(test.to_column)}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A kind of test; the example is what may follow it and a column."""
@@ -419,6 +415,10 @@ _FORMS: Mapping[str, _Form] = {
         _row_count, lambda test: _write_options(min=test.minimum, max=test.maximum), " min=1"
     ),
     "expression": _Form(_expression, lambda test: f" {test.sql}", " column > 0"),
-    "relationships": _Form(_relationships, _write_reference, " -> ducklake://main/table.column"),
+    "relationships": _Form(
+        _relationships,
+        lambda test: f" {_column_name(test.column)} -> {test.to}.{_column_name(test.to_column)}",
+        " -> ducklake://main/table.column",
+    ),
 }
 _WITHOUT_COLUMN = frozenset({"row_count", "expression"})

@@ -65,11 +65,6 @@ def _time_column(value: Value) -> TimeColumn:
     return TimeColumn(said, text(items[1]), not single)
 
 
-def _type_name(value: Value) -> str:
-    """A type of SQL as written."""
-    return value.tokens[0].value if value.tokens[0].kind == STRING else value.text
-
-
 def boolean(value: Value) -> bool:
     found = _BOOLEANS.get(value.text.upper())
     if found is None:
@@ -360,7 +355,7 @@ READERS: Mapping[str, Callable[[Value], object]] = {
     "text": text,
     "name": name,
     "time_column": _time_column,
-    "type": _type_name,
+    "type": lambda value: value.tokens[0].value if value.tokens[0].kind == STRING else value.text,
     "change": choice(*CHANGES),
     "expressions": expressions,
     "text_pairs": text_pairs,

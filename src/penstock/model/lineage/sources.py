@@ -36,7 +36,10 @@ def add_source(node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query | exp.Values):
         rows = _in_brackets(node, scope)
     else:
-        relation = _pivoted(_RELATIONS.get(type(node), _other)(node, scope), node, scope)
+        reader = _RELATIONS.get(type(node))
+        doubt = Doubt(f"{node.key.upper()} in a FROM is not understood")
+        relation = Relation(missing=doubt) if reader is None else reader(node, scope)
+        relation = _pivoted(relation, node, scope)
         scope.sources.append(Source(_alias(node), relation))
         rows = relation.rows
     following = [_join(join, scope) for join in node.args.get("joins") or ()]
@@ -128,10 +131,6 @@ def _generated(value: Value, node: exp.Expr) -> Relation:
 
 def function_name(call: exp.Expr) -> str:
     return call.name if isinstance(call, exp.Anonymous) else str(call.key)
-
-
-def _other(node: exp.Expr, _scope: Scope) -> Relation:
-    return Relation(missing=Doubt(f"{node.key.upper()} in a FROM is not understood"))
 
 
 _RELATIONS: Mapping[type[exp.Expr], Callable[[exp.Expr, Scope], Relation]] = {

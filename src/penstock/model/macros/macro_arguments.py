@@ -337,11 +337,9 @@ def _as(value: Any, hint: Any, dialect: str) -> Any:
         return _list_as(value, base, inner, dialect)
     if isinstance(base, type) and issubclass(base, exp.Expr):
         return _expression_as(value, base, dialect)
-    return _one_of(value, inner) if base is typing.Literal else _PLAIN.get(base, _no)(value)
-
-
-def _no(_: Any) -> Any:
-    raise _Other
+    if base is not typing.Literal and base not in _PLAIN:
+        raise _Other
+    return _one_of(value, inner) if base is typing.Literal else _PLAIN[base](value)
 
 
 def _first_of(value: Any, hints: Sequence[Any], dialect: str) -> Any:

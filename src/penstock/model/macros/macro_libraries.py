@@ -104,8 +104,10 @@ def _checked(form: Form, text: str, dialect: str) -> MacroForm:
         hint = "write AS TABLE SELECT ... for a table, AS (SELECT ...) for one value"
         raise wrong("a scalar macro is one expression", text, at, hint)
     tree = _tree(form, text, tokens, dialect)
-    if tree is not None and not form.is_table and not _is_expression(tree):
-        raise wrong("a scalar macro is one expression", text, at, "write AS TABLE SELECT ...")
+    if tree is not None and not form.is_table:
+        clauses = ("from_", "where", "group", "order", "limit")
+        if len(tree.expressions) != 1 or any(tree.args.get(clause) for clause in clauses):
+            raise wrong("a scalar macro is one expression", text, at, "write AS TABLE SELECT ...")
     if tree is not None and form.is_table and not isinstance(tree, exp.Query):
         raise wrong("a table macro is a query", text, at, "write AS TABLE SELECT ...")
     kind = "table" if form.is_table else "scalar"
@@ -128,11 +130,6 @@ def _tree(form: Form, text: str, tokens: Sequence[Token], dialect: str) -> exp.E
             return None
         place = start + max(error.at - len(before), 0)
         raise wrong(message, text, place, "correct the SQL") from None
-
-
-def _is_expression(tree: exp.Expr) -> bool:
-    clauses = ("from_", "where", "group", "order", "limit")
-    return len(tree.expressions) == 1 and not any(tree.args.get(clause) for clause in clauses)
 
 
 DIRECTORY = "macros"

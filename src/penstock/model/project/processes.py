@@ -33,7 +33,8 @@ def pack_in_processes(
         The bytes by their keys. Nothing where there are too few items, or a single core.
     """
     count = min(_count_cores(), len(items) // FEWEST)
-    if count < 2 or not _can_fork():
+    can_fork = sys.platform == "linux" and threading.active_count() == 1
+    if count < 2 or not can_fork:
         return {}
     from multiprocessing import get_context  # late: most projects read few new scripts
 
@@ -59,10 +60,6 @@ def _send_packed(
 ) -> None:
     sender.send(dict(pair for item in items if (pair := pack(item)) is not None))
     sender.close()
-
-
-def _can_fork() -> bool:
-    return sys.platform == "linux" and threading.active_count() == 1
 
 
 def _count_cores() -> int:

@@ -154,16 +154,13 @@ def _call(tokens: Sequence[Token], index: int) -> str | None:
         return "range(...) as a value"
     if name == "exclude" and index > 0 and tokens[index - 1].text == "*":
         return "* EXCLUDE"
-    return f"{name}('unit', ...)" if name in _UNITS_FIRST and _has_unit(tokens, index) else None
-
-
-def _has_unit(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a call begins with a unit in quotes: Spark has ``datediff('2026-01-02', day)``
-    too, of two dates.
-    """
+    if name not in _UNITS_FIRST:
+        return None
+    # A unit in quotes: Spark has `datediff('2026-01-02', day)` too, of two dates.
     end = closing(tokens, index + 1)
     arguments = [] if end is None else split_at(tokens[index + 2 : end], ",")
-    return len(arguments) == 3 and [each.kind for each in arguments[0]] == [STRING]
+    has_unit = len(arguments) == 3 and [token.kind for token in arguments[0]] == [STRING]
+    return f"{name}('unit', ...)" if has_unit else None
 
 
 def _slices(tokens: Sequence[Token], index: int) -> bool:

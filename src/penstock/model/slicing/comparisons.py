@@ -353,17 +353,13 @@ def _column(tree: exp.Expr) -> _Column | None:
     return _Column((fold(inner.table), fold(inner.name)), is_date)
 
 
-def _window_of_value(moment: Moment, column: _Column) -> Window:
-    return Window(moment.lower, _upper(moment, column))
-
-
 def _upper(moment: Moment, column: _Column) -> Bound:
     """Return the upper bound; the date of a moment stands for the whole day."""
     return (replace(moment, grain=Grain.MIXED) if column.is_date else moment).upper
 
 
 _WINDOWS: Mapping[str, Callable[[Moment, _Column], Window]] = {
-    "EQ": _window_of_value,
+    "EQ": lambda moment, column: Window(moment.lower, _upper(moment, column)),
     "GT": lambda moment, _: Window(moment.lower, None),
     "GTE": lambda moment, _: Window(moment.lower, None),
     "LT": lambda moment, _: Window(None, moment.before),

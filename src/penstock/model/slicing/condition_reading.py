@@ -311,10 +311,6 @@ def _substring(tree: exp.Expr, convert: _Read) -> Expression:
     return _call("substring", value, start, *([] if length is None else [length]))
 
 
-def _concatenated(tree: exp.Expr, convert: _Read) -> Expression:
-    return _call("concat", *map(convert, tree.expressions))
-
-
 def _replaced(tree: exp.Expr, convert: _Read) -> Expression:
     new = tree.args.get("replacement")
     parts = (
@@ -323,10 +319,6 @@ def _replaced(tree: exp.Expr, convert: _Read) -> Expression:
         ("text", "") if new is None else convert(new),
     )
     return _call("replace", *parts)
-
-
-def _trimmed(tree: exp.Expr, convert: _Read) -> Expression:
-    return ANYTHING if tree.expression else _call("trim", convert(tree.this))
 
 
 def _listed(operation: str) -> Callable[[exp.Expr, _Read], Expression]:
@@ -461,12 +453,14 @@ _READERS: Mapping[str, Callable[[exp.Expr, _Read], Expression]] = {
     "Substring": _substring,
     "Left": _binary("left"),
     "Right": _binary("right"),
-    "Concat": _concatenated,
+    "Concat": lambda tree, convert: _call("concat", *map(convert, tree.expressions)),
     "DPipe": _binary("concat"),
     "Replace": _replaced,
     "Upper": _unary("upper"),
     "Lower": _unary("lower"),
-    "Trim": _trimmed,
+    "Trim": lambda tree, convert: (
+        ANYTHING if tree.expression else _call("trim", convert(tree.this))
+    ),
     "Length": _unary("length"),
     "StartsWith": _binary("starts_with"),
     "EndsWith": _binary("ends_with"),

@@ -211,16 +211,12 @@ def _text_of_moment(casts: Casts, moment: datetime) -> str:
     return text.rstrip("0") if "." in text else text
 
 
-def _number_of_text(_: Casts, text: str) -> Value:
-    return int(text) if _DIGITS.fullmatch(text) else UNKNOWN
-
-
 #: types whose values a cast leaves in their order
 _IN_ORDER = frozenset({"date", "moment", "text"})
 _CASTS: Mapping[tuple[str, str], Callable[[Casts, Value], Value]] = {
     ("text", "date"): lambda _, text: _day_of_text(text),
     ("text", "moment"): _moment_of_text,
-    ("text", "int"): _number_of_text,
+    ("text", "int"): lambda _, text: int(text) if _DIGITS.fullmatch(text) else UNKNOWN,
     ("date", "moment"): lambda casts, day: casts.midnight(day),
     ("date", "text"): lambda _, day: day.isoformat(),
     ("moment", "date"): lambda casts, moment: casts.wall(moment).date(),
@@ -273,18 +269,10 @@ class Function:
         ]
 
 
-def _add_days(_: Casts, day: date, number: int) -> date:
-    return day + timedelta(days=number)
-
-
 def _add_months(_: Casts, day: date, number: int) -> date:
     months = day.year * 12 + day.month - 1 + number
     year, month = divmod(months, 12)
     return day.replace(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
-
-
-def _add_time(_: Casts, moment: datetime, seconds: int) -> datetime:
-    return moment + timedelta(seconds=seconds)
 
 
 def _truncate_day(_: Casts, day: date, unit: str) -> Value:
@@ -338,10 +326,6 @@ def _part_of_day(name: str) -> Function:
     return Function(lambda _, day: part(day), ("date",), "+" if name == "year" else "")
 
 
-def _last_day(_: Casts, day: date) -> date:
-    return day.replace(day=monthrange(day.year, day.month)[1])
-
-
 _FIELD = re.compile(r"%([YmdHMS])(strict)?")
 
 
@@ -381,10 +365,6 @@ def _prefix(_: Casts, text: str, length: int) -> str:
     return text[: max(length, 0)]
 
 
-def _suffix(_: Casts, text: str, length: int) -> str:
-    return text[-length:] if length > 0 else ""
-
-
 def _is_like(_: Casts, text: str, pattern: str) -> Value:
     if "\\" in pattern:
         return UNKNOWN
@@ -406,13 +386,19 @@ def _fitting(number: int) -> Value:
 _BEYOND_INT = 2**31
 _TEXT, _OF_DATE = ("text",), ("date",)
 FUNCTIONS: Mapping[str, Function] = {
-    "add_days": Function(_add_days, ("date", "int"), "++"),
+    "add_days": Function(
+        lambda _, day, number: day + timedelta(days=number), ("date", "int"), "++"
+    ),
     "add_months": Function(_add_months, ("date", "int"), "+"),
-    "add_time": Function(_add_time, ("moment", "int"), "+"),
+    "add_time": Function(
+        lambda _, moment, seconds: moment + timedelta(seconds=seconds), ("moment", "int"), "+"
+    ),
     "date_diff": Function(lambda _, end, start: (end - start).days, _OF_DATE, "+-"),
     "trunc_date": Function(_truncate_day, ("date", "text"), "+"),
     "trunc_moment": Function(_truncate_moment, ("moment", "text"), "+"),
-    "last_day": Function(_last_day, _OF_DATE, "+"),
+    "last_day": Function(
+        lambda _, day: day.replace(day=monthrange(day.year, day.month)[1]), _OF_DATE, "+"
+    ),
     **{f"part_{name}": _part_of_day(name) for name in _PARTS},
     "hour": Function(lambda casts, moment: casts.wall(moment).hour, ("moment",)),
     "format_date": Function(_format_day, ("day of moment", "text")),
@@ -424,7 +410,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "as_int": Function(lambda _, number: number, ("int",), "+"),
     "substring": Function(_substring, ("text", "int", "int")),
     "left": Function(_prefix, ("text", "int"), "+"),
-    "right": Function(_suffix, ("text", "int")),
+    "right": Function(
+        lambda _, text, length: text[-length:] if length > 0 else "", ("text", "int")
+    ),
     "concat": Function(lambda _, *texts: "".join(texts), _TEXT),
     "replace": Function(lambda _, text, old, new: text.replace(old, new) if old else text, _TEXT),
     "upper": Function(_case_of(str.upper), _TEXT),

@@ -339,17 +339,13 @@ def _ors(casts: Casts, values: Sequence[Value]) -> Truths:
 
 
 def _not(_: Casts, values: Sequence[Value]) -> Truths:
-    return frozenset(map(_negated, as_truths(values[0])))
+    return frozenset(None if truth is None else not truth for truth in as_truths(values[0]))
 
 
 def _and(lhs: bool | None, rhs: bool | None) -> bool | None:
     if lhs is False or rhs is False:
         return False
     return None if lhs is None or rhs is None else True
-
-
-def _negated(truth: bool | None) -> bool | None:
-    return None if truth is None else not truth
 
 
 def _is_null(_: Casts, values: Sequence[Value]) -> Truths:
@@ -365,10 +361,6 @@ def _is_true(_: Casts, values: Sequence[Value]) -> Truths:
     return frozenset(item is True for item in as_truths(values[0]))
 
 
-def _is_false(_: Casts, values: Sequence[Value]) -> Truths:
-    return frozenset(item is False for item in as_truths(values[0]))
-
-
 # --- choices
 
 
@@ -377,12 +369,10 @@ def _coalesce(_: Casts, values: Sequence[Value]) -> Value:
     if not _are_of_one_type(values):
         return UNKNOWN
     if all(item is None or isinstance(item, frozenset) for item in values):
-        return reduce(_first_truth, map(as_truths, values))
+        return reduce(
+            lambda lhs, rhs: (lhs - NULL) | rhs if None in lhs else lhs, map(as_truths, values)
+        )
     return next((item for item in values if item is not None), None)
-
-
-def _first_truth(lhs: Truths, rhs: Truths) -> Truths:
-    return (lhs - NULL) | rhs if None in lhs else lhs
 
 
 def _case(_: Casts, values: Sequence[Value]) -> Value:
@@ -417,14 +407,6 @@ def _are_of_one_type(values: Sequence[Value]) -> bool:
     return len(kinds) <= 1 and not any(isinstance(item, Unknown | LooseText) for item in values)
 
 
-def _greatest(_: Casts, values: Sequence[Value]) -> Value:
-    return _most(values, max)
-
-
-def _least(_: Casts, values: Sequence[Value]) -> Value:
-    return _most(values, min)
-
-
 def _most(values: Sequence[Value], choose: Callable[[Sequence[Value]], Value]) -> Value:
     results = [item for item in values if item is not None]
     is_single = not any(isinstance(item, Span | frozenset) for item in results)
@@ -447,12 +429,12 @@ _OPERATIONS: Mapping[str, Callable[[Casts, Sequence[Value]], Value]] = {
     "not": _not,
     "is_null": _is_null,
     "is_true": _is_true,
-    "is_false": _is_false,
+    "is_false": lambda _, values: frozenset(item is False for item in as_truths(values[0])),
     "coalesce": _coalesce,
     "case": _case,
     "null_if": _null_if,
-    "greatest": _greatest,
-    "least": _least,
+    "greatest": lambda _, values: _most(values, max),
+    "least": lambda _, values: _most(values, min),
 }
 #: all that an expression may be made of, but for columns, constants and the slice
 NAMES = frozenset({*_OPERATIONS, *FUNCTIONS})

@@ -87,11 +87,7 @@ class Edge:
         Returns:
             A function of a slice of the input.
         """
-        return _keep_all if self.selection is None else self.selection.keeps(slice_)
-
-
-def _keep_all(_: Slice) -> bool:
-    return True
+        return (lambda _: True) if self.selection is None else self.selection.keeps(slice_)
 
 
 def sliced(model: Model) -> Sliced:

@@ -8,7 +8,7 @@ condition may be true of any of them. Nothing here depends on rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -18,7 +18,7 @@ from penstock.model.definition.model import Model
 from penstock.model.script.arguments import PARTITION, PARTITION_END, PARTITION_START
 from penstock.model.slicing.condition_reading import Condition
 from penstock.model.slicing.evaluated_values import Casts, LooseText, Span, Value, span_of_values
-from penstock.model.slicing.evaluation import Expression, Program, Run, as_truths
+from penstock.model.slicing.evaluation import Expression, Program, as_truths
 from penstock.model.slicing.moments import Grain
 from penstock.model.time.interval import Interval
 from penstock.model.time.needs import EVERYTHING, Window
@@ -121,10 +121,13 @@ class Selection:
         def keeps(input_slice: Slice) -> bool:
             if is_bounded and not _meets(span_of(input_slice, spec), moments):
                 return False
-            return all(
-                _may_hold(run, constants, values_of(column, input_slice, spec, zone))
-                for run, constants, column in conditions
-            )
+            for run, constants, column in conditions:
+                values = values_of(column, input_slice, spec, zone)  # None are unknown ones
+                if values is not None and not any(
+                    True in as_truths(run(item, constants)) for item in values
+                ):
+                    return False
+            return True
 
         return keeps
 
@@ -141,11 +144,6 @@ def _meets(span: Interval | None, moments: Iterable[Interval]) -> bool:
     if span is None:
         return True
     return any(span.start < item.end and item.start < span.end for item in moments)
-
-
-def _may_hold(run: Run, constants: Sequence[Value], values: tuple[Value, ...] | None) -> bool:
-    """Return whether a condition may be true of one of some values; None are unknown ones."""
-    return values is None or any(True in as_truths(run(item, constants)) for item in values)
 
 
 def _slice_values(program: Program, slice_: Slice, own_span: Interval | None) -> dict[str, Value]:

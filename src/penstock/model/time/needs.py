@@ -171,7 +171,11 @@ class Need:
 
         Without a last moment those up to its own end: later slices come later, and put it behind.
         """
-        return replace(self, windows=tuple(map(_until_its_end, self.windows))).moments(slice_, zone)
+        windows = tuple(
+            Window(window.first, Bound(is_end=True)) if window.last is None else window
+            for window in self.windows
+        )
+        return replace(self, windows=windows).moments(slice_, zone)
 
     def outside(self, moments: Interval) -> Callable[[Interval], bool]:
         """Return what tells at once, of slices of the reader far from some moments, that they need
@@ -189,10 +193,6 @@ class Need:
         return lambda own: (
             (before is not None and own.end <= before) or (after is not None and own.start >= after)
         )
-
-
-def _until_its_end(window: Window) -> Window:
-    return Window(window.first, Bound(is_end=True)) if window.last is None else window
 
 
 _UP_TO = {Rule.MOMENTS: ", up to its own end before it is made", Rule.ALL: ""}

@@ -45,17 +45,15 @@ def _month(moment: datetime) -> datetime:
     return _midnight(moment).replace(day=1)
 
 
-def _next_month(start: datetime) -> datetime:
-    return _month(start + timedelta(days=32))
-
-
 TIME_KINDS = {
     kind.name: kind
     for kind in (
         TimeKind("daily", "day", "%Y-%m-%d", _midnight, lambda start: start + timedelta(days=1)),
         TimeKind("hourly", "hour", "%Y-%m-%dT%H", _hour, lambda start: start + timedelta(hours=1)),
         TimeKind("weekly", "week", "%G-W%V", _monday, lambda start: start + timedelta(weeks=1)),
-        TimeKind("monthly", "month", "%Y-%m", _month, _next_month),
+        TimeKind(
+            "monthly", "month", "%Y-%m", _month, lambda start: _month(start + timedelta(days=32))
+        ),
     )
 }
 

@@ -76,7 +76,10 @@ class Picture:
         if hidden:
             yield Text(f"  and {hidden} more steps, waiting or done", style="dim")
         if view.starting_spark is not None and not self.final:
-            yield Text(visible(f"  {_starting(view, now - view.starting_spark)}"), style="dim")
+            where = f" on {view.master}" if view.master else ""
+            waited = seconds(now - view.starting_spark)
+            standing = f": {view.standing}" if view.standing else ""
+            yield Text(visible(f"  starting Spark{where}, {waited}{standing}"), style="dim")
         if view.progress is not None and view.state is None:
             yield Text(f"  {progress_text(view.progress)}", style="dim")
         for notice in view.notices:
@@ -84,12 +87,6 @@ class Picture:
         if view.state is not None:
             ending = finished_text(view.state, view.seconds, view.states)
             yield Text(f"Run {ending}", style="bold")
-
-
-def _starting(view: View, waited: float) -> str:
-    where = f" on {view.master}" if view.master else ""
-    standing = f": {view.standing}" if view.standing else ""
-    return f"starting Spark{where}, {seconds(waited)}{standing}"
 
 
 HEADINGS = ("", "step", "slice", "state", "rows", "snapshot", "time")

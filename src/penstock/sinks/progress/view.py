@@ -94,22 +94,10 @@ def _run_started(view: View, event: RunStarted, _now: float) -> View:
     return replace(view, starting_spark=None, rows=tuple(rows))
 
 
-def _spark_starting(view: View, event: SparkStarting, now: float) -> View:
-    return replace(view, starting_spark=now, master=event.master)
-
-
-def _spark_waiting(view: View, event: SparkWaiting, _now: float) -> View:
-    return replace(view, standing=event.state)
-
-
 def _step_started(view: View, event: StepStarted, now: float) -> View:
     began = view.row(event.step).started
     started = now if began is None else began
     return _change(view, event.step, slice=event.slice, state="starting", started=started)
-
-
-def _step_progress(view: View, event: StepProgress, _now: float) -> View:
-    return _change(view, event.step, state=event.phase)
 
 
 def _unchanged(view: View, _event: StepQuery | StepOutput, _now: float) -> View:
@@ -176,10 +164,6 @@ def _run_finished(view: View, event: RunFinished, _now: float) -> View:
     return replace(view, state=event.state, seconds=event.seconds, states=event.states)
 
 
-def _run_progress(view: View, event: RunProgress, _now: float) -> View:
-    return replace(view, progress=event)
-
-
 def _change(view: View, step: str, **values: Any) -> View:
     """The view with one row changed; a step that was not announced gets a new row."""
     rows = view.rows if any(row.step == step for row in view.rows) else (*view.rows, Row(step))
@@ -190,16 +174,16 @@ def _change(view: View, step: str, **values: Any) -> View:
 
 APPLY: dict[type, Callable[[View, Any, float], View]] = {
     RunStarted: _run_started,
-    SparkStarting: _spark_starting,
-    SparkWaiting: _spark_waiting,
+    SparkStarting: lambda view, event, now: replace(view, starting_spark=now, master=event.master),
+    SparkWaiting: lambda view, event, _now: replace(view, standing=event.state),
     SparkStarted: lambda view, _event, _now: replace(view, starting_spark=None),
     StepStarted: _step_started,
-    StepProgress: _step_progress,
+    StepProgress: lambda view, event, _now: _change(view, event.step, state=event.phase),
     StepQuery: _unchanged,
     StepOutput: _unchanged,  # its lines scroll by above the table
     CheckFinished: _check_finished,
     StepFinished: _step_finished,
     Notice: _notice,
-    RunProgress: _run_progress,
+    RunProgress: lambda view, event, _now: replace(view, progress=event),
     RunFinished: _run_finished,
 }

@@ -113,14 +113,13 @@ def _quantile(node: exp.Expr) -> exp.Expr:
     """Of a share, or of several, that are written out."""
     value, share = node.this, node.expression
     shares = share.expressions if isinstance(share, exp.Array | exp.Anonymous) else [share]
-    if isinstance(node.parent, exp.WithinGroup) or not all(map(_is_share, shares)):
+    if isinstance(node.parent, exp.WithinGroup) or not all(
+        isinstance(item, exp.Literal) and not item.is_string and 0 <= float(item.name) <= 1
+        for item in shares
+    ):
         raise refused(f"{guards.called(node)} of this form", "quantile_cont(x, 0.5)")
     quantile = spark("PERCENTILE(:x, :p)", x=value, p=share)
     return unless("a quantile", _NO_MEDIAN, quantile, value)
-
-
-def _is_share(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and not node.is_string and 0 <= float(node.name) <= 1
 
 
 def _average(node: exp.Expr) -> str:

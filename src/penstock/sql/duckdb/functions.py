@@ -262,10 +262,6 @@ def _case(node: exp.Expr) -> exp.Expr:
     return of_same_fields("CASE", case, node.this, *conditions)
 
 
-def _nullif(node: exp.Expr) -> exp.Expr:
-    return of_same_fields("nullif", node.copy(), node.this, node.expression)
-
-
 def _field(node: exp.Expr) -> str:
     name = text_of(node.expression)
     if name is None:
@@ -319,7 +315,11 @@ _ROWS = (
     Row("isinf(x)", exp.IsInf, f"(ABS(:x) = {_INFINITY})"),
     Row("isnan(x)", exp.IsNan, "IF(:x IS NULL, NULL, ISNAN(:x))"),
     Row("least", exp.Least, _greatest),
-    Row("nullif", exp.Nullif, _nullif),
+    Row(
+        "nullif",
+        exp.Nullif,
+        lambda node: of_same_fields("nullif", node.copy(), node.this, node.expression),
+    ),
     Row("round", exp.Round, _round),
     Row("sign(x)", exp.Sign, "CAST(SIGN(:x) AS INT)"),
     Row("struct_extract(s)", exp.StructExtract, _field),

@@ -164,11 +164,6 @@ _SERIES = (
 _A, _B = "CAST(:a AS TIMESTAMP_NTZ)", "CAST(:b AS TIMESTAMP_NTZ)"
 
 
-def _series(node: exp.Expr) -> exp.Expr:
-    """A list of BIGINT; of moments, of TIMESTAMP. As a table it is for `_table`."""
-    return node if isinstance(node.parent, exp.Table) else _series_items(node)
-
-
 def _series_items(node: exp.Expr) -> exp.Expr:
     start, end, step = (node.args.get(key) for key in ("start", "end", "step"))
     name, is_exclusive = _series_name(node), bool(node.args.get("is_end_exclusive"))
@@ -406,7 +401,11 @@ LISTS = (
     Row("to_map", exp.ToMap, _map),
     Row("array", exp.Array, _written_list),
     Row("", exp.Comprehension),  # for `_written_list`, which is around it
-    Row("generate_series|range", exp.GenerateSeries, _series),
+    Row(  # a list of BIGINT; of moments, of TIMESTAMP; as a table it is for `_table`
+        "generate_series|range",
+        exp.GenerateSeries,
+        lambda node: node if isinstance(node.parent, exp.Table) else _series_items(node),
+    ),
     Row("", exp.Kwarg, _named_argument),
     Row("read_parquet", exp.ReadParquet),  # for `_table`
     Row("", exp.Table, _table),

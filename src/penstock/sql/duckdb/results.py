@@ -40,7 +40,12 @@ def _set_operation(node: exp.Expr) -> exp.Expr:
     each = ", ".join(_kinds(f"o{at}") for at in range(1, len(branches) + 1))
     alike = f"CONCAT_WS(';', {each}, '') RLIKE CONCAT('^(', {together}, ';)*$')"
     _guard(node, what, _CAST, f"NOT ({alike})", node, *branches)
-    _guard(node, *_other_fields(node.key.upper(), len(branches)), node, *branches)
+    # Of structs whose fields differ in order: DuckDB puts them together by name, Spark by position.
+    fields = ", ".join(_fields(f"o{position}") for position in range(1, len(branches) + 1))
+    alike = f"CONCAT_WS(';', {fields}, '') = REPEAT(CONCAT({_fields('o0')}, ';'), {len(branches)})"
+    check = f"TYPEOF(:o0) LIKE 'struct<%struct<%' AND NOT ({alike})"
+    what = f"{node.key.upper()} of structs with fields in another order"
+    _guard(node, what, "the fields in one order", check, node, *branches)
     return node
 
 
@@ -50,16 +55,6 @@ for _ in range(6):
     _BALANCED = f"([^<>]|<{_BALANCED}*>)"
 _TOP_NAME = f"(?<=^|,)[^<>,:]+:(?={_BALANCED}*$)"
 _SCALAR = "(?<=^|[:<,])(interval [a-z ]+|[a-z_]+([(][0-9]+,[0-9]+[)])?)(?=$|[,<>])"
-
-
-def _other_fields(operation: str, branches: int) -> tuple[str, str, str]:
-    """Return refusal, advice and check of structs whose fields differ in order: DuckDB puts them
-    together by name, Spark by position.
-    """
-    each = ", ".join(_fields(f"o{position}") for position in range(1, branches + 1))
-    alike = f"CONCAT_WS(';', {each}, '') = REPEAT(CONCAT({_fields('o0')}, ';'), {branches})"
-    check = f"TYPEOF(:o0) LIKE 'struct<%struct<%' AND NOT ({alike})"
-    return f"{operation} of structs with fields in another order", "the fields in one order", check
 
 
 def _fields(row: str) -> str:

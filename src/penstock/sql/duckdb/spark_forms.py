@@ -185,7 +185,12 @@ def _cast(node: exp.Expr) -> Form | None:
         return None
     types, kind = _CASTS.get(to.this, ("", None))
     duckdb = f"CAST(:o0 AS {to.sql('duckdb')})"
-    if _is_truncated(operand) and to.this in _TRUNCATED:
+    is_truncated = (
+        isinstance(operand, exp.TimestampTrunc)
+        and operand.args.get("zone") is None
+        and operand.args["unit"].name.lower() in _UNITS
+    )
+    if is_truncated and to.this in _TRUNCATED:
         # No zone has a part in it, as by way of the moment alone.
         unit = operand.args["unit"].name.lower()
         types, operand = _OF_ZONES, operand.this
@@ -196,12 +201,6 @@ def _cast(node: exp.Expr) -> Form | None:
         return None
     form = _of(node, [operand], duckdb, (types,), kind)
     return replace(form, shell=exp.Cast(this=form.shell.this, to=to.copy()))
-
-
-def _is_truncated(node: exp.Expr) -> bool:
-    """Return whether it is a moment truncated to a unit, in no zone of its own."""
-    is_plain = isinstance(node, exp.TimestampTrunc) and node.args.get("zone") is None
-    return is_plain and node.args["unit"].name.lower() in _UNITS
 
 
 _CASTS: Mapping[object, tuple[str, str | None]] = {

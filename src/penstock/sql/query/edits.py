@@ -168,7 +168,9 @@ def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
             level.fresh = False
             continue
         begins = level.fresh or (level.after_with and tokens[index - 1].text == ")")
-        if begins and _begins_query(tokens, index):
+        following = tokens[index + 1 : index + 2]
+        is_table = token.upper == "TABLE" and bool(following) and following[0].text != "("
+        if begins and (token.upper == "FROM" or is_table):
             yield index, token
         if token.text == "(":
             level.fresh = False
@@ -179,13 +181,6 @@ def query_starts(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
             continue
         level.after_with = token.upper == "WITH" or (level.after_with and token.upper != "SELECT")
         level.fresh = token.upper in _SET_WORDS and (token.upper in _SET_WORDS[:4] or level.fresh)
-
-
-def _begins_query(tokens: Sequence[Token], index: int) -> bool:
-    if tokens[index].upper == "FROM":
-        return True
-    following = tokens[index + 1 : index + 2]
-    return tokens[index].upper == "TABLE" and bool(following) and following[0].text != "("
 
 
 def _is_argument(tokens: Sequence[Token], index: int) -> bool:
