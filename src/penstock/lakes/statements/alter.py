@@ -136,22 +136,12 @@ def comment(session: Session, comment: Comment) -> Answer:
     return nothing(session.spark)
 
 
-def _comment_on_table(transaction: Transaction, name: str, comment: Comment) -> None:
-    transaction.comment_on_table(name, comment.text)
-
-
-def _comment_on_view(transaction: Transaction, name: str, comment: Comment) -> None:
-    transaction.comment_on_view(name, comment.text)
-
-
-def _comment_on_column(transaction: Transaction, name: str, comment: Comment) -> None:
-    transaction.comment_on_column(name, comment.column, comment.text)
-
-
 _COMMENTED: Mapping[str, Callable[[Transaction, str, Comment], None]] = {
-    "TABLE": _comment_on_table,
-    "VIEW": _comment_on_view,
-    "COLUMN": _comment_on_column,
+    "TABLE": lambda transaction, name, comment: transaction.comment_on_table(name, comment.text),
+    "VIEW": lambda transaction, name, comment: transaction.comment_on_view(name, comment.text),
+    "COLUMN": lambda transaction, name, comment: transaction.comment_on_column(
+        name, comment.column, comment.text
+    ),
 }
 
 
