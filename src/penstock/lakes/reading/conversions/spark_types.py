@@ -165,12 +165,6 @@ def _micros(nanoseconds: SparkColumn) -> SparkColumn:
     return fn.when(fn.abs(nanoseconds) == INFINITE, nanoseconds).otherwise(whole)
 
 
-def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    """A value in milliseconds, of which Spark's own reader cannot read an infinite one."""
-    infinite = fn.abs(value) == INFINITE
-    return moment(fn.when(infinite, value).otherwise(value * 1000))
-
-
 def _seconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Round to seconds, as DuckDB does: other writers' files may have fractions."""
     return rounded(value, _SECOND)
@@ -209,7 +203,10 @@ READERS: Mapping[str, Convert] = {
     "uuid": _uuid,
     # DuckDB stores a NULL as a variant's own null, and reads that as NULL.
     "variant": lambda value, _: fn.when(~fn.is_variant_null(value), value),
-    MILLISECONDS: _milliseconds,
+    # Spark's own reader cannot read an infinite one.
+    MILLISECONDS: lambda value, _: moment(
+        fn.when(fn.abs(value) == INFINITE, value).otherwise(value * 1000)
+    ),
 }
 
 
