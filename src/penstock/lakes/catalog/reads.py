@@ -10,16 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    Integer,
-    and_,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, FromClause, Integer, and_, func, or_, select
 
 from penstock.errors import SnapshotNotFound, UnsupportedFeature
 from penstock.lakes.catalog.database import metadata

@@ -6,11 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import (
-    QueryFailed,
-    TableNotFound,
-    UnsupportedFeature,
-)
+from penstock.errors import QueryFailed, TableNotFound, UnsupportedFeature
 from penstock.lakes.candidate.staged import StagedView
 from penstock.lakes.catalog.catalog import Catalog
 from penstock.lakes.catalog.definitions.stored_sql import load_macros, load_views

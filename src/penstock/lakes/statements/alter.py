@@ -15,13 +15,7 @@ from penstock.lakes.statements import columns
 from penstock.lakes.statements.columns import column_type, partition_fields, sort_keys
 from penstock.lakes.statements.session import Answer, Session, name_of, nothing
 from penstock.lakes.transaction import Transaction
-from penstock.sql.statement import (
-    Reader,
-    TableName,
-    comment_or_null,
-    if_exists,
-    if_not_exists,
-)
+from penstock.sql.statement import Reader, TableName, comment_or_null, if_exists, if_not_exists
 
 _PARTITIONS = "partitions come and go with their rows: use DELETE or UPDATE with a condition"
 _RIGHTS = "give rights in the catalog's database and on the files"

@@ -12,12 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    literal,
-    select,
-    union_all,
-)
+from sqlalchemy import Connection, literal, select, union_all
 
 from penstock.errors import CommitConflict
 from penstock.lakes.catalog.commit_context import CommitContext, SchemaEntry
