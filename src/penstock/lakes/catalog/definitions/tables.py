@@ -190,16 +190,13 @@ def _orders(
         else _id(column) + (top if _id(column) <= top else 0)
         for column, _ in wanted
     }
-    if all(_ascending(orders, wanted, parent) for parent in {parent for _, parent in wanted}):
+    families = (
+        [orders[_id(column)] for column, parent in wanted if parent == common]
+        for common in {parent for _, parent in wanted}
+    )
+    if all(siblings == sorted(siblings) for siblings in families):
         return orders
     return {_id(column): order for order, (column, _) in enumerate(wanted, start=1)}
-
-
-def _ascending(
-    orders: Mapping[int, int], wanted: Sequence[tuple[Column, int | None]], of: int | None
-) -> bool:
-    siblings = [orders[_id(column)] for column, parent in wanted if parent == of]
-    return siblings == sorted(siblings)
 
 
 def _id(column: Column) -> int:
