@@ -436,14 +436,11 @@ def _values(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str |
     found: dict[int, list[tuple[int, str | None]]] = {}
     c = t.file_partition_value.c
     query = select(c.data_file_id, c.partition_key_index, c.partition_value)
-    for chunk in _chunks(ids):
+    for start in range(0, len(ids), 500):
+        chunk = ids[start : start + 500]
         for file_id, index, value in connection.execute(query.where(c.data_file_id.in_(chunk))):
             found.setdefault(file_id, []).append((index, value))
     return {file_id: tuple(value for _, value in sorted(each)) for file_id, each in found.items()}
-
-
-def _chunks(ids: Sequence[int], size: int = 500) -> Sequence[Sequence[int]]:
-    return [ids[at : at + size] for at in range(0, len(ids), size)]
 
 
 def comment_of(connection: Connection, table: Table, snapshot_id: int) -> str | None:

@@ -21,12 +21,7 @@ from penstock.delta.features import check_readable
 from penstock.delta.log import well_formed
 from penstock.delta.log_files import is_empty, tables_below
 from penstock.delta.scan import absolute
-from penstock.delta.schema import (
-    columns_of,
-    physical_columns,
-    physical_partitions,
-    void_columns,
-)
+from penstock.delta.schema import columns_of, physical_columns, physical_partitions, void_columns
 from penstock.delta.vectors import as_delete_file
 from penstock.destinations.delta import versions
 from penstock.destinations.delta.catalog import DeltaCatalog, without_records

@@ -46,12 +46,12 @@ def read_later(model: Model, catalog: Catalog, table: TableName, since: int) -> 
 def _slices(connection: Connection, target: str, table: TableName, since: int) -> list[str]:
     records = reading.slices(connection, target)
     reads = reading.reads_of(connection, [target])
-    later = {id_ for id_, read in reads.items() if _is_later(read, table, since)}
+    later = {
+        id_
+        for id_, read in reads.items()
+        if any(snapshot > since for snapshot in _snapshots(read, table))
+    }
     return [each.slice for each in records if each.read_id in later]
-
-
-def _is_later(read: ReadRecord, table: TableName, since: int) -> bool:
-    return any(at > since for at in _snapshots(read, table))
 
 
 def _snapshots(read: ReadRecord, table: TableName) -> Iterator[int]:

@@ -16,7 +16,7 @@ from penstock.model.time.interval import Intervals
 from penstock.model.time.moments import read_range
 from penstock.model.values.asset import DEFAULT_SCHEMA, Names, TableName, UnknownName
 from penstock.model.values.strategy import Output
-from penstock.settings.config import Settings, SparkSettings
+from penstock.settings.config import Settings
 from penstock.sql.dialect import DUCKDB, SPARK, normalized
 from penstock.sql.identifiers import TableRef
 from penstock.sql.plain_select import PlainSelect, plain_select
@@ -41,8 +41,8 @@ class SmallReads:
 
         ``None`` where Spark has to answer, or to report an error.
         """
-        plain = _plain_duckdb if dialect == DUCKDB else _plain_spark
-        select = plain(text)
+        is_duckdb = dialect == DUCKDB
+        select = _plain_duckdb(text) if is_duckdb else plain_select(normalized(text, SPARK))
         if select is None:
             return None
         try:
@@ -68,8 +68,9 @@ class SmallReads:
     def _answer(
         self, table: TableName, select: PlainSelect, place: tuple[str, str] | None = None
     ) -> QueryResult | None:
-        if not _is_local(self.settings.spark):
-            return None
+        master = self.settings.spark.master
+        if master is not None and not master.startswith("local"):
+            return None  # a session would have settings besides those of penstock.toml and ours
         catalog = self.catalogs(table.lake)
         if catalog is None:
             return None
@@ -90,10 +91,6 @@ class SmallReads:
         )
 
 
-def _plain_spark(text: str) -> PlainSelect | None:
-    return plain_select(normalized(text, SPARK))
-
-
 def _plain_duckdb(text: str) -> PlainSelect | None:
     """Return a plain SELECT of DuckDB's dialect, its condition in Spark's SQL."""
     select = plain_select(text, DUCKDB)
@@ -106,11 +103,6 @@ def _plain_duckdb(text: str) -> PlainSelect | None:
         return replace(select, where=translate(select.where, expression=True))
     except PenstockError:  # which Spark's way reports
         return None
-
-
-def _is_local(spark: SparkSettings) -> bool:
-    """Return whether a session would have no settings but those of penstock.toml and ours."""
-    return spark.master is None or spark.master.startswith("local")
 
 
 def require_published(model: Model, catalogs: Catalogs) -> None:

@@ -51,16 +51,12 @@ class _Doubt(Exception):
 
 def described(files: Files, paths: Sequence[Path]) -> Hashable | None:
     """Describe the columns of ``files``, which are those of ``paths``; None where in doubt."""
-    if not paths or any(_is_unread(path) for path in paths):
+    if not paths or any(path.suffix in UNREAD or path.stat().st_size > _MOST for path in paths):
         return None
     try:
         return _FORMATS[files.format](paths, files.options)
     except (_Doubt, OSError, ValueError, csv.Error, RecursionError):
         return None
-
-
-def _is_unread(path: Path) -> bool:
-    return path.suffix in UNREAD or path.stat().st_size > _MOST
 
 
 def _text(path: Path, options: Mapping[str, str]) -> str:
@@ -190,7 +186,9 @@ class SlicedFiles:
         if any(fold(name) in {"_metadata", PATH, self.column} for name in columns):
             raise NotJoint(f"its files have a column {PATH} or _metadata")
         # Spark says here how it encodes each path; in the rows it does so after `file:/`.
-        uris = {uri: self.slices.get(os.path.normpath(local_path(uri))) for uri in _uris(frame)}
+        uris = {
+            uri: self.slices.get(os.path.normpath(local_path(uri))) for uri in frame.inputFiles()
+        }
         if None in uris.values() or len(uris) != len(self.slices):
             raise NotJoint("Spark lists other files than there are")
         pairs = ", ".join(
@@ -230,10 +228,6 @@ class SlicedFiles:
 def _forms(uri: str) -> tuple[str, ...]:
     path = uri.removeprefix("file://")
     return (uri,) if path == uri else (uri, f"file:{path}")
-
-
-def _uris(frame: DataFrame) -> list[str]:
-    return list(dict.fromkeys(frame.inputFiles()))
 
 
 def read_together(

@@ -28,7 +28,11 @@ def main(number: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         assert isinstance(stream, io.TextIOWrapper), "they are pipes"
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    _be_killed_first()
+    # Have the kernel end this process, not the run or Spark, where memory runs out: those are
+    # larger, and would be its choice. Only Linux has this file.
+    with contextlib.suppress(OSError, ValueError):
+        score = Path("/proc/self/oom_score_adj")
+        score.write_text(str(min(1000, int(score.read_text()) + _SCORE)))
     run, sys.stdin = sys.stdin, Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for good
     threading.Thread(target=_end_with_the_run, args=(run,), daemon=True).start()
     with socket.socket(fileno=int(number)) as link, link.makefile("rw", encoding="utf-8") as lines:
@@ -46,15 +50,6 @@ def main(number: str) -> None:
         _send(lines, {"ask": "done", **done})
         lines.readline()  # the run has what it needs
     os._exit(0)
-
-
-def _be_killed_first() -> None:
-    """Have the kernel end this process, not the run or Spark, where memory runs out: those are
-    larger, and would be its choice. Only Linux has this file.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        score = Path("/proc/self/oom_score_adj")
-        score.write_text(str(min(1000, int(score.read_text()) + _SCORE)))
 
 
 def _end_with_the_run(run: TextIO) -> None:

@@ -94,7 +94,9 @@ def to_line(message: Mapping[str, Any]) -> str:
 
 
 def of_line(line: str) -> Any:
-    return json.loads(line, object_hook=_untagged)
+    return json.loads(
+        line, object_hook=lambda said: _value(*said[_TAG]) if set(said) == {_TAG} else said
+    )
 
 
 def _tagged(value: object) -> object:
@@ -103,10 +105,6 @@ def _tagged(value: object) -> object:
         return {_TAG: ["timestamptz", value.isoformat()]}
     kind = next((name for name, of in _KINDS.items() if isinstance(value, of)), None)
     return str(value) if kind is None else {_TAG: [kind, written(value)]}
-
-
-def _untagged(said: dict[str, Any]) -> Any:
-    return _value(*said[_TAG]) if set(said) == {_TAG} else said
 
 
 _TAG = "$penstock"

@@ -147,17 +147,15 @@ def remove_abandoned() -> tuple[Path, ...]:
     for path in sorted(Path(gettempdir()).glob(f"{_PREFIX}*")):
         try:
             mine = path.lstat().st_uid == os.getuid() and not path.is_symlink()
-            if mine and is_gone(_owner_of(path)):
+            if not mine:
+                continue
+            owner = ProcessId(**json.loads((path / _OWNER).read_text(encoding="utf-8")))
+            if is_gone(owner):
                 shutil.rmtree(path)
                 removed.append(path)
         except (OSError, ValueError, TypeError):
             continue  # another run removes it, or it is not ours to judge
     return tuple(removed)
-
-
-def _owner_of(path: Path) -> ProcessId:
-    """Raises OSError, ValueError or TypeError where nothing says it."""
-    return ProcessId(**json.loads((path / _OWNER).read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True, slots=True)

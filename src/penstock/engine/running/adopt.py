@@ -30,14 +30,7 @@ from penstock.engine.state.records import (
     column_infos,
     this_process,
 )
-from penstock.engine.state.store import (
-    State,
-    StepRecords,
-    finish_run,
-    insert_run,
-    now,
-    start_step,
-)
+from penstock.engine.state.store import State, StepRecords, finish_run, insert_run, now, start_step
 from penstock.engine.strategies.time_range import rows_of
 from penstock.errors import ArgumentError, PartitionError, SchemaMismatch, TableNotFound
 from penstock.model.definition.model import Model

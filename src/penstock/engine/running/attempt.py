@@ -216,7 +216,9 @@ def known_of(context: RunContext, planned: PlannedStep) -> tuple[Known, Requirem
     """The records of a batch's slices, and what its commit requires of those that are there."""
     model, texts = planned.model, tuple(slice_.text for slice_ in planned.slices)
     state, target = context.states[model.target.lake], model.target.qualified
-    depends = _depends_on_records(model)
+    # What the model makes follows from the records of its slices, and would be wrong on top of what
+    # another run recorded meanwhile. Others find that out by the rows.
+    depends = model.strategy.builds_on_slices or model.reads_changes or model.reads_files
     if planned.rebuilds:  # what another run makes of it until the commit would be dropped
         records: Sequence[SliceRecord] = state.slices(target)
         return {each.slice: each for each in records}, Requirement.of(target, None, records)
@@ -231,13 +233,6 @@ def known_of(context: RunContext, planned: PlannedStep) -> tuple[Known, Requirem
         records = [] if known is None else [known]
     required = Requirement.of(target, texts, records) if depends else None
     return {record.slice: record for record in records}, required
-
-
-def _depends_on_records(model: Model) -> bool:
-    """Tell whether what a model makes follows from the records of its slices, and would be wrong on
-    top of what another run recorded meanwhile. Others find that out by the rows.
-    """
-    return model.strategy.builds_on_slices or model.reads_changes or model.reads_files
 
 
 def read_records(context: RunContext, planned: PlannedStep, pins: Pins) -> Mapping[str, ReadRecord]:

@@ -176,14 +176,6 @@ def _drop_table(attempt: Attempt, stage: DropTable) -> None:
     attempt.table.drop()
 
 
-def _drop_view(attempt: Attempt, _: DropView) -> None:
-    attempt.tx.drop_view(table_name(attempt.model.target))
-
-
-def _keep_rows(attempt: Attempt, stage: KeepRows) -> None:
-    attempt.notice(stage.how)
-
-
 def _refuse(attempt: Attempt, stage: Refuse) -> None:
     raise stage.error(attempt.model)
 
@@ -191,8 +183,8 @@ def _refuse(attempt: Attempt, stage: Refuse) -> None:
 # Any: each is given stages of its type.
 _PREPARE: Mapping[type[Stage], Callable[[Attempt, Any], None]] = {
     DropTable: _drop_table,
-    DropView: _drop_view,
-    KeepRows: _keep_rows,
+    DropView: lambda attempt, _: attempt.tx.drop_view(table_name(attempt.model.target)),
+    KeepRows: lambda attempt, stage: attempt.notice(stage.how),
     Refuse: _refuse,
 }
 

@@ -34,14 +34,7 @@ from penstock.engine.state.records import RunRecord, this_process
 from penstock.engine.state.run_history import OWN, old_runs, remove
 from penstock.engine.state.store import State, now
 from penstock.errors import PenstockError
-from penstock.events import (
-    EventSink,
-    Notice,
-    RunFinished,
-    RunProgress,
-    RunStarted,
-    StepFinished,
-)
+from penstock.events import EventSink, Notice, RunFinished, RunProgress, RunStarted, StepFinished
 from penstock.model.definition.graph import made_by, table_key
 from penstock.model.slicing.needs import Edge, edge_by_kinds
 from penstock.model.time.interval import Interval

@@ -12,12 +12,7 @@ from penstock.engine.checks import run
 from penstock.engine.history.current import candidate_of_current
 from penstock.engine.history.load import may_repeat
 from penstock.engine.inputs.declared_columns import cast_to
-from penstock.engine.inputs.pinned_tables import (
-    Readable,
-    candidate_of,
-    slice_as_table,
-    types_of,
-)
+from penstock.engine.inputs.pinned_tables import Readable, candidate_of, slice_as_table, types_of
 from penstock.engine.planning.stages import DropTable
 from penstock.engine.python.serve import WrittenFile
 from penstock.engine.results import CheckResult

@@ -34,15 +34,13 @@ def open_session(settings: Settings, warm: bool | None, sink: EventSink) -> Spar
     Raises ArgumentError and EnvironmentMissing where a warm one is asked for and cannot be had, and
     what `start_session` raises.
     """
-    if warm is None and not _is_watched(settings):
-        warm = False
+    if warm is None:
+        # Whether somebody is there to run the next command, or cell.
+        is_watched = not settings.spark.ci and (sys.stdout.isatty() or "ipykernel" in sys.modules)
+        if not is_watched:
+            warm = False
     session = None if warm is False else _warm_session(settings, sink, asked=warm is not None)
     return session or start_session(settings.spark, settings.name)
-
-
-def _is_watched(settings: Settings) -> bool:
-    """Return whether somebody is there to run the next command, or cell."""
-    return not settings.spark.ci and (sys.stdout.isatty() or "ipykernel" in sys.modules)
 
 
 def _warm_session(settings: Settings, sink: EventSink, *, asked: bool) -> SparkSession | None:

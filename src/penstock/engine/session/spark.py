@@ -25,12 +25,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.session.class_archive import (
-    OPTIONS,
-    ClassArchive,
-    archive_of,
-    with_archive,
-)
+from penstock.engine.session.class_archive import OPTIONS, ClassArchive, archive_of, with_archive
 from penstock.errors import ConfigError, EnvironmentMissing, SparkLost
 from penstock.events import EventSink, SparkStarted, SparkStarting, SparkWaiting
 from penstock.model.query.query import Query

@@ -21,18 +21,8 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from penstock.engine.session.class_archive import with_archive
-from penstock.engine.session.spark import (
-    CLIENT,
-    REMOTE,
-    class_archive,
-    session_conf,
-    warm_address,
-)
-from penstock.engine.session.warm_files import (
-    ServerPlace,
-    ServerRecord,
-    key_of,
-)
+from penstock.engine.session.spark import CLIENT, REMOTE, class_archive, session_conf, warm_address
+from penstock.engine.session.warm_files import ServerPlace, ServerRecord, key_of
 from penstock.engine.session.warm_server import OCCUPIED, TOKEN, answers, order
 from penstock.errors import ConfigError, EnvironmentMissing
 from penstock.settings.config import SparkSettings

@@ -155,7 +155,10 @@ def read_moment(connection: Connection, positions: Iterable[Position]) -> LakeMo
     tables = history.tables_by_name(connection, newest.id)
     changes = history.changes_of_others(connection, since, ())
     last_changes, last_other = _last_changes(changes, tables)
-    times = _read_times(connection, since)
+    snapshot = metadata.of(connection).snapshot.c
+    query = select(snapshot.snapshot_id, snapshot.snapshot_time)
+    rows = connection.execute(query.where(snapshot.snapshot_id >= since))
+    times = {snapshot_id: str(time) for snapshot_id, time in rows}
     return LakeMoment(
         Position(newest.id, times[newest.id]),
         history.first_snapshot(connection),
@@ -171,13 +174,6 @@ def read_moment(connection: Connection, positions: Iterable[Position]) -> LakeMo
 def _read_rolled_back(connection: Connection) -> frozenset[str]:
     names = (rollbacks.name for rollbacks in history.rollbacks(connection).values())
     return frozenset(".".join(name) for name in names if name is not None)
-
-
-def _read_times(connection: Connection, since: int) -> dict[int, str]:
-    snapshot = metadata.of(connection).snapshot.c
-    query = select(snapshot.snapshot_id, snapshot.snapshot_time)
-    rows = connection.execute(query.where(snapshot.snapshot_id >= since))
-    return {snapshot_id: str(time) for snapshot_id, time in rows}
 
 
 def _last_changes(

@@ -14,7 +14,7 @@ import getpass
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -117,7 +117,11 @@ def take(connection: Connection, asked: Asked, lease: float) -> tuple[Claim | No
     free = [text for text in asked.slices if text not in held]
     if not free or (held and asked.all_or_none):
         return None, held
-    gone = [row.slice for row in rows if has_ended(row, at) and _meets_any(row.slice, free)]
+    gone = [
+        row.slice
+        for row in rows
+        if has_ended(row, at) and any(_meet(row.slice, text) for text in free)
+    ]
     for text in {*gone, *free}:
         connection.execute(
             delete(CLAIM).where(CLAIM.c.target == asked.target, CLAIM.c.slice == text)
@@ -166,10 +170,6 @@ def _held(slices: Sequence[str], rows: Sequence[Row[Any]]) -> dict[str, Holding]
         holding = Holding(row.run_id, process, row.user_name, to_moment(row.claimed_at))
         found |= {text: holding for text in slices if _meet(text, row.slice)}
     return found
-
-
-def _meets_any(text: str, others: Iterable[str]) -> bool:
-    return any(_meet(text, other) for other in others)
 
 
 def _meet(text: str, other: str) -> bool:

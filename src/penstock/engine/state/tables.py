@@ -15,16 +15,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from sqlalchemy import (
-    Connection,
-    Index,
-    Table,
-    delete,
-    insert,
-    inspect,
-    select,
-    text,
-)
+from sqlalchemy import Connection, Index, Table, delete, insert, inspect, select, text
 
 from penstock.engine.state.agenda_tables import create_agenda
 from penstock.engine.state.columns import METADATA

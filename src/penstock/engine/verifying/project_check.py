@@ -191,7 +191,9 @@ def _referenced(
             table = reference.table
             if reference.rule == "missing-table" and table_key(table) in described:
                 continue  # it is for the description to be right
-            if _as_lake(table) not in makers and is_missing(table):
+            # What is meant where an ATTACH was forgotten, which is said already.
+            lake_key = table_key(replace(table, schema=DEFAULT_SCHEMA))
+            if lake_key not in makers and is_missing(table):
                 message = f"no model makes {table}, and its lake does not have it"
                 near = nearest(table.table, [each.target.table for each in models])
                 hint = f"did you mean {near}?" if near else reference.hint
@@ -246,11 +248,6 @@ def _tested(model: Model) -> Iterator[_Reference]:
         parent = table_of(test.to) if isinstance(test, RelationshipsTest) else None
         if parent is not None:
             yield _Reference(parent, place, hint, "test-table")
-
-
-def _as_lake(table: TableName) -> str:
-    """The key of the table that is meant where an ATTACH was forgotten, which is said already."""
-    return table_key(replace(table, schema=DEFAULT_SCHEMA))
 
 
 def _seeds(models: Sequence[Model], root: Path) -> Iterator[Diagnostic]:

@@ -173,7 +173,12 @@ def bindings_of(model: Model, test: UnitTest) -> Bindings:
         )
     if spec is not None and test.partition is not None:
         validate(spec, test.partition)
-    declared = {a.name: a for a in model.query.arguments if not _is_of_run(a)}
+    # The run says the others, and no test by their names.
+    declared = {
+        a.name: a
+        for a in model.query.arguments
+        if a.name not in TYPES and a.name not in arguments.OF_SLICE
+    }
     times = {name: value for name, value in test.values.items() if name not in declared}
     own = {name: value for name, value in test.values.items() if name in declared}
     arguments.unknown([name for name in times if not _is_time(name)], list(declared))
@@ -189,11 +194,6 @@ def bindings_of(model: Model, test: UnitTest) -> Bindings:
         needed, texts, partition=partition, spec=spec, interval=interval, now=now
     )
     return Bindings(partition, {**bound, **known})
-
-
-def _is_of_run(argument: Argument) -> bool:
-    """Return whether the run says an argument, and no test by its name."""
-    return argument.name in TYPES or argument.name in arguments.OF_SLICE
 
 
 def _needs_interval(model: Model, needed: Sequence[Argument]) -> bool:

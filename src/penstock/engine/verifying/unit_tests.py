@@ -30,21 +30,10 @@ from penstock.engine.verifying.unit_test_files import (
     model_of,
     text_of,
 )
-from penstock.errors import (
-    ArgumentError,
-    Location,
-    NotFound,
-    PenstockError,
-)
+from penstock.errors import ArgumentError, Location, NotFound, PenstockError
 from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
-from penstock.model.definition.tests import (
-    THIS,
-    Expected,
-    Given,
-    TestRows,
-    UnitTest,
-)
+from penstock.model.definition.tests import THIS, Expected, Given, TestRows, UnitTest
 from penstock.model.files.yaml_file import Reading
 from penstock.model.query.query import Query, of_cte
 from penstock.model.script.constants import Bindings

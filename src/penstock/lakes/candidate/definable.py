@@ -288,10 +288,9 @@ class DefinableTable(CandidateTable):
         left = {column.id for column in after.columns}
         dropped = {fold(c.name): c.name for c in self.schema.columns if c.id not in left}
         keys = {fold(field.column) for field in self._candidate.partition_by}
-        for doing, used in (
-            ("partitioned", keys),
-            ("sorted", _key_columns(self.sort_keys()) if dropped else frozenset()),
-        ):
+        sort_keys = self.sort_keys() if dropped else ()
+        sorted_by = {fold(name) for key in sort_keys for name in _names(key)}
+        for doing, used in (("partitioned", keys), ("sorted", sorted_by)):
             for key in dropped.keys() & used:
                 raise UnsupportedFeature(
                     f"{self._candidate.qualified_name} is {doing} by column {dropped[key]!r}, "
@@ -408,11 +407,6 @@ def _check_keys(keys: Sequence[SortKey], schema: TableSchema) -> None:
                 )
 
 
-def _key_columns(keys: Sequence[SortKey]) -> frozenset[str]:
-    """The columns that the keys are made of, folded."""
-    return frozenset(fold(name) for key in keys for name in _names(key))
-
-
 def _renamed_keys(
     keys: Sequence[SortKey], before: TableSchema, after: TableSchema
 ) -> tuple[SortKey, ...]:
@@ -431,14 +425,11 @@ def _renamed(key: SortKey, new: dict[str, str]) -> SortKey:
     columns = [column for column in _columns_of(tree) if fold(column.parts[0].name) in new]
     for column in columns:
         root = column.parts[0]
-        root.replace(_identifier(new[fold(root.name)]))
+        name = new[fold(root.name)]
+        # In quotes only where needed, as the real extension writes it.
+        plain = _PLAIN.fullmatch(name) and name.upper() not in _KEYWORDS
+        root.replace(exp.to_identifier(name, quoted=not plain))
     return replace(key, expression=tree.sql(_DIALECT)) if columns else key
-
-
-def _identifier(name: str) -> exp.Identifier:
-    """The identifier, in quotes only where needed, as the real extension writes it."""
-    plain = _PLAIN.fullmatch(name) and name.upper() not in _KEYWORDS
-    return exp.to_identifier(name, quoted=not plain)
 
 
 def _names(key: SortKey) -> list[str]:

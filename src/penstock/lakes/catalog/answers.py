@@ -10,17 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    Connection,
-    FromClause,
-    and_,
-    case,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import Boolean, ColumnElement, Connection, FromClause, and_, case, func, or_, select
 
 from penstock.lakes.catalog.database import metadata
 from penstock.lakes.catalog.database.faults import NoNumber, damaged

@@ -31,11 +31,7 @@ from penstock.lakes.catalog.database import metadata, sqlite_indexes
 from penstock.lakes.catalog.database import metadata as t
 from penstock.lakes.catalog.database.engine import metadata_schema
 from penstock.lakes.catalog.database.faults import corrupt
-from penstock.lakes.catalog.database.location import (
-    CatalogLocation,
-    absolute_directory,
-    resolve,
-)
+from penstock.lakes.catalog.database.location import CatalogLocation, absolute_directory, resolve
 from penstock.lakes.format.naming import DEFAULT_SCHEMA, quote_identifier, uuid7_time
 from penstock.lakes.storage import bucket_of, is_remote, open_system, refuse_unknown
 

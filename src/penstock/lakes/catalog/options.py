@@ -11,12 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    and_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, and_, select
 
 from penstock.errors import ArgumentError, CatalogCorrupt, SchemaNotFound, TableNotFound
 from penstock.lakes.catalog import reads

@@ -10,16 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    Integer,
-    and_,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, FromClause, Integer, and_, func, or_, select
 
 from penstock.errors import SnapshotNotFound, UnsupportedFeature
 from penstock.lakes.catalog.database import metadata
@@ -147,16 +138,15 @@ def snapshot_id_at(connection: Connection, moment: dt.datetime) -> int | None:
     # not, all are compared in Python.
     t = metadata.of(connection)
     c = t.snapshot.c
-    if connection.dialect.name == "sqlite" and _has_foreign_times(connection):
-        pairs = connection.execute(select(c.snapshot_id, c.snapshot_time))
-        return max((i for i, time in pairs if time <= moment), default=None)
+    if connection.dialect.name == "sqlite":
+        foreign = (
+            "SELECT EXISTS (SELECT 1 FROM ducklake_snapshot WHERE snapshot_time NOT LIKE '%+00')"
+        )
+        if connection.exec_driver_sql(foreign).scalar():
+            pairs = connection.execute(select(c.snapshot_id, c.snapshot_time))
+            return max((i for i, time in pairs if time <= moment), default=None)
     query = select(func.max(c.snapshot_id)).where(c.snapshot_time <= moment)
     return connection.execute(query).scalar()
-
-
-def _has_foreign_times(connection: Connection) -> bool:
-    query = "SELECT EXISTS (SELECT 1 FROM ducklake_snapshot WHERE snapshot_time NOT LIKE '%+00')"
-    return bool(connection.exec_driver_sql(query).scalar())
 
 
 def snapshot_missing(connection: Connection, at: At) -> SnapshotNotFound:

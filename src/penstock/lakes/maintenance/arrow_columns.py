@@ -70,15 +70,12 @@ def arrow_field(column: Column, table: str) -> pa.Field:
     return pa.field(column.name, type_, metadata={FIELD_ID: str(column.id).encode()})
 
 
-def _map_type(inside: list[pa.Field]) -> pa.DataType:
-    key, value = inside
-    return pa.map_(key.with_name("key").with_nullable(False), value.with_name("value"))
-
-
 _NESTED: Mapping[str, Callable[[list[pa.Field]], pa.DataType]] = {
     "struct": pa.struct,
     "list": lambda inside: pa.list_(inside[0].with_name("element")),
-    "map": _map_type,
+    "map": lambda inside: pa.map_(
+        inside[0].with_name("key").with_nullable(False), inside[1].with_name("value")
+    ),
 }
 
 

@@ -239,7 +239,8 @@ def _rows(run: _Run, job: Job) -> pa.Table:
         schema = run.wanted
         for name, values in _system_columns(held, rows, run, job).items():
             columns.append(values)
-            schema = schema.append(_system_field(name))
+            field_id = {arrow.FIELD_ID: str(EMBEDDED[name]).encode()}
+            schema = schema.append(pa.field(name, pa.int64(), metadata=field_id))
         parts.append(_without_deleted(pa.table(columns, schema=schema), held, run))
     return pa.concat_tables(parts)
 
@@ -253,10 +254,6 @@ def _system_columns(
     if job.merges:
         columns[SNAPSHOT_ID] = _snapshots(held, rows)
     return columns
-
-
-def _system_field(name: str) -> pa.Field:
-    return pa.field(name, pa.int64(), metadata={arrow.FIELD_ID: str(EMBEDDED[name]).encode()})
 
 
 def _row_ids(held: Sequence[Piece], rows: pa.Table) -> pa.ChunkedArray:
@@ -327,7 +324,11 @@ def _new_path(first: DataFile, job: Job) -> str:
 def _described(run: _Run, job: Job) -> DataFile:
     system, name = open_system(run.path)
     metadata = pq.read_metadata(name, filesystem=system)
-    first, last = run.sources[0], max(map(_last_snapshot, run.sources))
+    first = run.sources[0]
+    last = max(
+        file.partial.last if file.partial is not None else file.begin_snapshot or 0
+        for file in run.sources
+    )
     plain = DataFile(
         path=run.path,
         record_count=metadata.num_rows,
@@ -352,10 +353,6 @@ def _stats(metadata: pq.FileMetaData, run: _Run) -> tuple[ColumnStats, ...]:
         replace(stats, min_value=None, max_value=None) if stats.contains_nan else stats
         for stats in statistics
     )
-
-
-def _last_snapshot(file: DataFile) -> int:
-    return file.partial.last if file.partial is not None else file.begin_snapshot or 0
 
 
 _ROW_GROUP = 122_880  # rows: DuckDB's default

@@ -157,20 +157,18 @@ def explain(
     zone = session_zone(spark)
     bound = {name: travel.in_zone(value, zone) for name, value in (args or {}).items()}
     asked = queries.read_query(text, names)
-    shown = _spark_plan(queries.run(spark, asked, names, args=args, views=views)) if plan else None
+    shown = None
+    if plan:
+        df = queries.run(spark, asked, names, args=args, views=views)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):  # PySpark only prints its plan
+            df.explain("formatted")
+        shown = printed.getvalue()
     analysis = asked.analysis
     if isinstance(analysis, Unreadable):
         raise QueryFailed(f"the tables of the query cannot be found in it{analysis}")
     query = _Query(analysis, names, bound, zone, frozenset(map(fold, views or {})))
     return Explanation(tuple(query.read(table) for table in analysis.tables), shown)
-
-
-def _spark_plan(df: DataFrame) -> str:
-    """Spark's plan as text; PySpark only prints it."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        df.explain("formatted")
-    return printed.getvalue()
 
 
 def _bytes(files: FileSet) -> int:

@@ -6,12 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import (
-    PenstockError,
-    QueryFailed,
-    TableNotFound,
-    UnsupportedFeature,
-)
+from penstock.errors import QueryFailed, TableNotFound, UnsupportedFeature
 from penstock.lakes.candidate.staged import StagedView
 from penstock.lakes.catalog.catalog import Catalog
 from penstock.lakes.catalog.definitions.stored_sql import load_macros, load_views
@@ -279,11 +274,13 @@ class Resolver:
     def find_view(self, ref: TableRef, snapshot: Snapshot) -> View | None:
         with self.catalog.reading() as connection:
             loaded = load_views(connection, snapshot.id, [ref.name])
-        return next((v for v in loaded if _same_schema(v, ref)), None)
+        names = (fold(ref.schema), fold(ref.name))
+        return next((v for v in loaded if (fold(v.schema_name), fold(v.name)) == names), None)
 
     def view(self, view: View, snapshot: Snapshot) -> DataFrame:
         """The rows of a view, its tables as they were at the snapshot."""
-        if any(_same_view(view, outer) for outer in self.inside):
+        key = (view.id, fold(view.qualified_name))
+        if any((outer.id, fold(outer.qualified_name)) == key for outer in self.inside):
             chain = " → ".join(v.qualified_name for v in (*self.inside, view))
             raise QueryFailed(f"the view {view.qualified_name} reads itself: {chain}")
         schemas = dict.fromkeys((view.schema_name, *self.path, DEFAULT_SCHEMA))
@@ -299,7 +296,11 @@ class Resolver:
             inner = replace(inner, has_no_calls=view.dialect == "duckdb")
             df = queries.run(self.spark(), text, inner)
         except QueryFailed as problem:
-            raise _in_view(view, problem) from problem
+            start = f"in the view {view.qualified_name}: "
+            message = start + problem.cause.removeprefix(start)
+            # Without places: they are in the view's text, not in the query's.
+            data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
+            raise QueryFailed(message, hint=problem.hint, data=data) from problem
         except UnsupportedFeature as problem:
             if "view" in problem.data or "refused" in problem.data:
                 raise
@@ -403,10 +404,6 @@ def _quoted(ref: TableRef) -> str:
     return f"{quote_identifier(ref.schema)}.{quote_identifier(ref.name)}"
 
 
-def _same_view(a: View, b: View) -> bool:
-    return (a.id, fold(a.qualified_name)) == (b.id, fold(b.qualified_name))
-
-
 def _view_of(staged: StagedView) -> View:
     """The view of a transaction, new or renamed or unchanged, as a `View` to read."""
     if staged.new is None:
@@ -414,17 +411,6 @@ def _view_of(staged: StagedView) -> View:
         return replace(staged.base, schema_name=staged.schema_name, name=staged.name)
     new = staged.new
     return View(-1, staged.schema_name, staged.name, new.dialect, new.sql, new.aliases, -1)
-
-
-def _same_schema(view: View, ref: TableRef) -> bool:
-    return (fold(view.schema_name), fold(view.name)) == (fold(ref.schema), fold(ref.name))
-
-
-def _in_view(view: View, problem: PenstockError) -> QueryFailed:
-    """Remove places from the error: they are in the view's text, not in the query's."""
-    start = f"in the view {view.qualified_name}: "
-    data = {k: v for k, v in problem.data.items() if k not in {"line", "column"}}
-    return QueryFailed(start + problem.cause.removeprefix(start), hint=problem.hint, data=data)
 
 
 def _check_types(view: View, df: DataFrame) -> None:

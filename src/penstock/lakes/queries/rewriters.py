@@ -169,7 +169,10 @@ def excluded(analysis: Analysis, exposed: Mapping[int, Collection[str]]) -> Iter
         selects.setdefault(id(select), (select, []))[1].append(reference)
     for select, tables in selects.values():
         shown = {name for table in tables for name in exposed[table.start]}
-        _check_joins(select, shown)
+        joins: Iterable[exp.Join] = select.args.get("joins") or ()
+        if any(str(join.args.get("method") or "").upper() == "NATURAL" for join in joins):
+            hint = "name the columns of the join in USING"
+            raise _unsupported(shown, "over a NATURAL join", hint)
         columns = [
             (table.called, f"{quoted(table.node.alias or table.name)}.{name}")
             for table in tables
@@ -184,12 +187,6 @@ def excluded(analysis: Analysis, exposed: Mapping[int, Collection[str]]) -> Iter
 
 def _unsupported(names: Iterable[str], where: str, hint: str) -> UnsupportedFeature:
     return UnsupportedFeature(f"{' and '.join(sorted(names))} {where}", hint=hint)
-
-
-def _check_joins(select: exp.Select, names: Collection[str]) -> None:
-    joins: Iterable[exp.Join] = select.args.get("joins") or ()
-    if any(str(join.args.get("method") or "").upper() == "NATURAL" for join in joins):
-        raise _unsupported(names, "over a NATURAL join", "name the columns of the join in USING")
 
 
 def _exclude(

@@ -143,15 +143,6 @@ def _table_info(place: Place, _: Arguments) -> DataFrame:
     return _frame(place, rows, _TABLES)
 
 
-def _current_snapshot(place: Place, _: Arguments) -> DataFrame:
-    return _frame(place, [(place.snapshot.id,)], "id LONG")
-
-
-def _last_committed(place: Place, _: Arguments) -> DataFrame:
-    """The latest snapshot that this lake object made, or NULL, as in DuckDB."""
-    return _frame(place, [(place.catalog.last_committed,)], "id LONG")
-
-
 def _settings(place: Place, _: Arguments) -> DataFrame:
     catalog = place.catalog
     row = (catalog.kind, f"Penstock {VERSION}", catalog.data_path)
@@ -191,8 +182,11 @@ _FEEDS: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
 }
 _ALL: Mapping[str, Callable[[Place, Arguments], DataFrame]] = {
     **_FEEDS,
-    "current_snapshot": _current_snapshot,
-    "last_committed_snapshot": _last_committed,
+    "current_snapshot": lambda place, _: _frame(place, [(place.snapshot.id,)], "id LONG"),
+    # The latest snapshot that this lake object made, or NULL, as in DuckDB.
+    "last_committed_snapshot": lambda place, _: _frame(
+        place, [(place.catalog.last_committed,)], "id LONG"
+    ),
     "list_files": _list_files,
     "options": _options,
     "settings": _settings,

@@ -111,7 +111,8 @@ def rollback(
     base, target = catalog.latest(), catalog.snapshot(_target(version, timestamp))
     now = catalog.table(ref.schema, ref.name, base.id)
     states = _load(catalog, now, base, target)
-    work = _work(states)
+    altered = states.then.schema != states.now.schema
+    work = _Work(*_differing(states), *_inlined(states), altered)
     if not work:
         return RolledBack(target.id, None)
     if work.altered:
@@ -137,11 +138,6 @@ class _Work:
 
     def __bool__(self) -> bool:
         return bool(self.back or self.ends or self.row_ends or self.row_backs or self.altered)
-
-
-def _work(states: _States) -> _Work:
-    altered = states.then.schema != states.now.schema
-    return _Work(*_differing(states), *_inlined(states), altered)
 
 
 def _commit(
@@ -384,7 +380,9 @@ def restored(
     """
 
     def copied(file: DataFile) -> DataFile:
-        name = f"{directory}{_hive(file.path)}ducklake-{new_uuid7()}"
+        # Some files need the directories ``name=value`` of their path for their values.
+        folders = "".join(f"{part}/" for part in file.path.split("/")[:-1] if "=" in part)
+        name = f"{directory}{folders}ducklake-{new_uuid7()}"
         copy = f"{name}.parquet"
         _copy(file.path, copy)
         check_size(file.path, size_of(copy) or 0, file.size_bytes)
@@ -401,12 +399,6 @@ def restored(
 
     with ThreadPoolExecutor(_THREADS, "penstock-restored") as pool:
         return list(pool.map(copied, files))
-
-
-def _hive(path: str) -> str:
-    """The directories ``name=value`` of a path, which some files need for their values."""
-    parts = [part for part in path.split("/")[:-1] if "=" in part]
-    return "".join(f"{part}/" for part in parts)
 
 
 def _copy(source: str, target: str) -> None:

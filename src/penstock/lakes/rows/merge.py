@@ -127,7 +127,8 @@ def _run(job: _Job) -> Staged:
     found = MatchedRows()
     try:
         if job.touching:
-            found = find(_acting(pairs), job.scanned, job.table.context.limits)
+            acting = pairs.where(fn.col(_CLAUSE).isNotNull())
+            found = find(acting, job.scanned, job.table.context.limits)
         if found.asked != found.total and not job.change.only_deletes:
             raise _ambiguous(job)
         files = write(
@@ -231,10 +232,6 @@ def _values(
             if fold(column.name) in have
         }
     return stored(rows, values, job.schema, rounds=clause.rounds)
-
-
-def _acting(pairs: DataFrame) -> DataFrame:
-    return pairs.where(fn.col(_CLAUSE).isNotNull())
 
 
 def _updated(job: _Job, pairs: DataFrame, found: MatchedRows) -> list[Written]:

@@ -198,7 +198,10 @@ def _check_written(table: StagedTable, written: Written, source: Source) -> None
 
 def _stage(table: StagedTable, job: MergeJob) -> Staged:
     """Write and stage what Spark finds, or what Arrow found for it."""
-    matches, files = _find_matches(job), Files()
+    # `_by_spark` raises MergeKeyError where the source's keys were not checked before.
+    by_arrow = find_on_driver(job) if job.is_sampled else None
+    matches = _by_spark(job) if by_arrow is None else by_arrow
+    files = Files()
     try:
         files, as_assumed = _write_all(table, job, matches)
         if not as_assumed:
@@ -219,12 +222,6 @@ def _stage(table: StagedTable, job: MergeJob) -> Staged:
     finally:
         matches.release()
     return files.stage(table)
-
-
-def _find_matches(job: MergeJob) -> Matches:
-    """The matches. Raises MergeKeyError where the source's keys were not checked before."""
-    matches = find_on_driver(job) if job.is_sampled else None
-    return _by_spark(job) if matches is None else matches
 
 
 def _by_spark(job: MergeJob) -> Matches:

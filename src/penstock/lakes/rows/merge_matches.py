@@ -226,20 +226,18 @@ def _sides(job: MergeJob, source: DataFrame, *, compare: bool) -> tuple[DataFram
     for within in within_bounds(job.source):
         old = old.where(within)
     keys = [fn.col(quoted(key)) for key in job.source.keys]
-    hashes = _hashes(job) if compare else []
+    hashes: list[SparkColumn] = []
+    if compare:
+        others = job.source.others
+        hashes = cache_of(job.spark).get(
+            ("hashes", others), lambda: [fingerprint.row_hash(others, seed) for seed in (1, 2)]
+        )
     new = source.select(*keys, *(h.alias(f"{_NEW}{at}") for at, h in enumerate(hashes)))
     if hashes:
         old = old.withColumns({f"{_OLD}{at}": h for at, h in enumerate(hashes)})
     if _is_small(job.source, 16 * len(hashes)):
         new = fn.broadcast(new)
     return old, new
-
-
-def _hashes(job: MergeJob) -> list[SparkColumn]:
-    others = job.source.others
-    return cache_of(job.spark).get(
-        ("hashes", others), lambda: [fingerprint.row_hash(others, seed) for seed in (1, 2)]
-    )
 
 
 def _is_small(source: Source, more: int = 0) -> bool:

@@ -69,8 +69,10 @@ def route(change: RowChange, facts: Facts, limits: Limits) -> Way:
     if isinstance(change.match, Condition):
         return _by_condition(change, facts, limits)
     if isinstance(change.match, Keys):
-        large = is_large(facts, limits)
-        return _into_large(facts, limits) if large else _into_small(facts)
+        if is_large(facts, limits):
+            return _into_large(facts, limits)
+        simple = facts.complete and not (facts.mixed or facts.fresh)
+        return Way.DRIVER if simple and facts.readable and facts.comparable else Way.SPARK
     return Way.SPARK
 
 
@@ -183,11 +185,6 @@ def _by_condition(change: RowChange, facts: Facts, limits: Limits) -> Way:
     computed = facts.computable and (change.deletes or facts.flat)
     simple = facts.by_field_id and facts.small_deletes
     return Way.DRIVER if scanned and computed and simple else Way.SPARK
-
-
-def _into_small(facts: Facts) -> Way:
-    simple = facts.complete and not (facts.mixed or facts.fresh)
-    return Way.DRIVER if simple and facts.readable and facts.comparable else Way.SPARK
 
 
 def _into_large(facts: Facts, limits: Limits) -> Way:

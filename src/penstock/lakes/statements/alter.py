@@ -15,13 +15,7 @@ from penstock.lakes.statements import columns
 from penstock.lakes.statements.columns import column_type, partition_fields, sort_keys
 from penstock.lakes.statements.session import Answer, Session, name_of, nothing
 from penstock.lakes.transaction import Transaction
-from penstock.sql.statement import (
-    Reader,
-    TableName,
-    comment_or_null,
-    if_exists,
-    if_not_exists,
-)
+from penstock.sql.statement import Reader, TableName, comment_or_null, if_exists, if_not_exists
 
 _PARTITIONS = "partitions come and go with their rows: use DELETE or UPDATE with a condition"
 _RIGHTS = "give rights in the catalog's database and on the files"
@@ -136,22 +130,12 @@ def comment(session: Session, comment: Comment) -> Answer:
     return nothing(session.spark)
 
 
-def _comment_on_table(transaction: Transaction, name: str, comment: Comment) -> None:
-    transaction.comment_on_table(name, comment.text)
-
-
-def _comment_on_view(transaction: Transaction, name: str, comment: Comment) -> None:
-    transaction.comment_on_view(name, comment.text)
-
-
-def _comment_on_column(transaction: Transaction, name: str, comment: Comment) -> None:
-    transaction.comment_on_column(name, comment.column, comment.text)
-
-
 _COMMENTED: Mapping[str, Callable[[Transaction, str, Comment], None]] = {
-    "TABLE": _comment_on_table,
-    "VIEW": _comment_on_view,
-    "COLUMN": _comment_on_column,
+    "TABLE": lambda transaction, name, comment: transaction.comment_on_table(name, comment.text),
+    "VIEW": lambda transaction, name, comment: transaction.comment_on_view(name, comment.text),
+    "COLUMN": lambda transaction, name, comment: transaction.comment_on_column(
+        name, comment.column, comment.text
+    ),
 }
 
 

@@ -95,12 +95,11 @@ def is_read(text: str, dialect: str) -> bool:
 
 def _calls_in(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """The first and last tokens of the functions of CALL that stand where a table can."""
-    for first, _, last in table_calls(tokens, _is_maintenance):
+    calls = table_calls(
+        tokens, lambda name: name.removeprefix(identifiers.PREFIX) in identifiers.MAINTENANCE
+    )
+    for first, _, last in calls:
         yield first, last
-
-
-def _is_maintenance(name: str) -> bool:
-    return name.removeprefix(identifiers.PREFIX) in identifiers.MAINTENANCE
 
 
 def read_from(session: Session, reader: Reader) -> DataFrame | None:

@@ -120,7 +120,8 @@ def _narrowed(reader: Reader, kind: str) -> str:
         if reader.accept("("):
             reader.whole_number()
             reader.expect(")")
-        _no_collation(reader)
+        if reader.sees("COLLATE"):
+            raise reader.unsupported("COLLATE", "leave it out: text compares by its bytes")
     elif kind in {"time", "timestamp"}:
         return _timely(reader, kind)
     elif kind == "interval" and reader.token.upper in {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE"}:
@@ -142,11 +143,6 @@ def _timely(reader: Reader, kind: str) -> str:
     if reader.accept("WITH", "TIME", "ZONE") or reader.accept("WITH", "LOCAL", "TIME", "ZONE"):
         return f"{kind}tz"
     return _SECONDS[digits] if kind == "timestamp" else kind
-
-
-def _no_collation(reader: Reader) -> None:
-    if reader.sees("COLLATE"):
-        raise reader.unsupported("COLLATE", "leave it out: text compares by its bytes")
 
 
 def _array(reader: Reader, name: str) -> Column:
@@ -314,7 +310,8 @@ def default(reader: Reader) -> Default:
     at, start = reader.at, reader.token.start
     try:
         value = literal(reader, reader.args)
-        if _ends_default(reader):
+        after = reader.token
+        if after.kind in {"end", "word"} or after.text in {",", ")", ";"}:
             return Default(value, "", start)
     except NoLiteral:
         pass
@@ -345,11 +342,6 @@ def with_default(statement: StatementText, column: Column, new: Default) -> Colu
     exact = base_type(column.type) in _EXACT or column.type.startswith(("int", "uint"))
     text = as_text(Literal(typed) if exact else value)
     return replace(column, default=text, default_kind="literal")
-
-
-def _ends_default(reader: Reader) -> bool:
-    token = reader.token
-    return token.kind == "end" or token.text in {",", ")", ";"} or token.kind == "word"
 
 
 def _duckdb_expression(reader: Reader, at: int) -> str:

@@ -66,18 +66,16 @@ def execute(session: Session, create: CreateView) -> Answer:
             or_replace=create.or_replace,
             comment=create.comment,
         )
-    return nothing(session.spark) if for_duckdb is not None else _only_spark(session, ref)
+    if for_duckdb is not None:
+        return nothing(session.spark)
+    # DuckDB lists the view, and cannot read it.
+    return Answer(["notice"], ("STRING",), ((ONLY_SPARK.format(ref),),), session.spark)
 
 
 ONLY_SPARK = (
     "DuckDB cannot read {}: its query is not known to mean the same there. Write it in DuckDB's "
     "dialect if DuckDB is to read it"
 )
-
-
-def _only_spark(session: Session, ref: TableRef) -> Answer:
-    """The notice that DuckDB lists the view, and cannot read it."""
-    return Answer(["notice"], ("STRING",), ((ONLY_SPARK.format(ref),),), session.spark)
 
 
 def _in_duckdb(session: Session, text: str, sql: str) -> str | None:

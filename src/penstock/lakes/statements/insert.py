@@ -22,14 +22,7 @@ from penstock.lakes.rows.change import Condition, RowChange
 from penstock.lakes.statements import values
 from penstock.lakes.statements.assignments import by_position, columns_of, default_text
 from penstock.lakes.statements.session import Answer, Session, counts
-from penstock.lakes.statements.targets import (
-    Target,
-    add_conditions,
-    existing,
-    match,
-    plain,
-    take,
-)
+from penstock.lakes.statements.targets import Target, add_conditions, existing, match, plain, take
 from penstock.lakes.transaction import Staged, TransactionTable
 from penstock.sql.identifiers import quoted
 from penstock.sql.literals import Literal, NoLiteral, literal

@@ -28,22 +28,22 @@ class _Setting:
     put: Callable[[RetryPolicy, Decimal], RetryPolicy | None]
 
 
-def _count(policy: RetryPolicy, value: Decimal) -> RetryPolicy | None:
-    return None if value % 1 else replace(policy, retries=int(value))
-
-
-def _wait(policy: RetryPolicy, milliseconds: Decimal) -> RetryPolicy:
-    return replace(policy, wait=float(milliseconds / 1000))
-
-
-def _backoff(policy: RetryPolicy, factor: Decimal) -> RetryPolicy | None:
-    return None if factor < 1 else replace(policy, backoff=float(factor))
-
-
 _SETTINGS: Mapping[str, _Setting] = {
-    "ducklake_max_retry_count": _Setting("a whole number", Decimal(10), _count),
-    "ducklake_retry_wait_ms": _Setting("a number of milliseconds", Decimal(100), _wait),
-    "ducklake_retry_backoff": _Setting("a number from 1 on", Decimal("1.5"), _backoff),
+    "ducklake_max_retry_count": _Setting(
+        "a whole number",
+        Decimal(10),
+        lambda policy, count: None if count % 1 else replace(policy, retries=int(count)),
+    ),
+    "ducklake_retry_wait_ms": _Setting(
+        "a number of milliseconds",
+        Decimal(100),
+        lambda policy, milliseconds: replace(policy, wait=float(milliseconds / 1000)),
+    ),
+    "ducklake_retry_backoff": _Setting(
+        "a number from 1 on",
+        Decimal("1.5"),
+        lambda policy, factor: None if factor < 1 else replace(policy, backoff=float(factor)),
+    ),
 }
 # Settings of DuckDB's session that are options of the lake here, for all who write to it.
 _OPTIONS: Mapping[str, str] = {

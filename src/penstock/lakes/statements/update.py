@@ -31,7 +31,7 @@ from penstock.lakes.transaction import TransactionTable
 from penstock.spark.functions import fn
 from penstock.sql.identifiers import quoted
 from penstock.sql.statement import Reader, StatementText, begun
-from penstock.sql.text import Composed, Span, SqlExpression
+from penstock.sql.text import Span, SqlExpression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -91,7 +91,11 @@ def _change(
     where, statement, alone = update.where, update.statement, update.others is None
     text = begun(statement).add(f"SELECT {quoted(target.name)}.*")
     for at, (assigned, place) in enumerate(zip(update.sets, places, strict=True)):
-        _add_value(text.add(", "), statement, assigned, place, target)
+        text.add(", ")
+        if assigned.value is None:
+            text.add(default_text(statement, place.leaf, assigned.at))
+        else:
+            take(text.add("("), statement, assigned.value.span, target).add(")")
         text.add(f" AS {quoted(f'{NEW}{at}')}")
     text.add(f" FROM {target.source}")
     add_conditions(text, statement, target, update.others, where)
@@ -108,16 +112,6 @@ def _change(
         return _renewed(asked(scanned), places, schema)
 
     return RowChange.update(replace(rows, selected=selected), values)
-
-
-def _add_value(
-    text: Composed, statement: StatementText, assigned: Set, place: Place, of: Target
-) -> None:
-    """The new value of a column, in brackets."""
-    if assigned.value is None:
-        text.add(default_text(statement, place.leaf, assigned.at))
-        return
-    take(text.add("("), statement, assigned.value.span, of).add(")")
 
 
 def _plain_values(

@@ -197,11 +197,7 @@ def _even(rows: Sequence[Sized]) -> Sequence[Sized]:
 Zone = Callable[[], str]  # of times without one, asked for when there is such a time
 
 
-def _utc() -> str:
-    return "UTC"
-
-
-def fitted(written: Literal, column: Column, zone: Zone = _utc) -> Any:
+def fitted(written: Literal, column: Column, zone: Zone = lambda: "UTC") -> Any:
     """The value converted to the column's type, by DuckDB's casts for an INSERT.
 
     Raises NoLiteral for types whose text Spark has to read, SchemaMismatch for what is not a value
@@ -360,11 +356,6 @@ def _moment(value: Any, column: Column) -> datetime | str:
     return value
 
 
-def _nanos(value: Any, column: Column) -> Any:
-    """A text may have nanoseconds, which no datetime has."""
-    return value.strip() if isinstance(value, str) else _moment(value, column)
-
-
 def _bytes(value: Any, _: Column) -> bytes:
     if isinstance(value, str):
         return duck_text.blob(value)
@@ -397,7 +388,10 @@ _FITTED: Mapping[str, Callable[[Any, Column], Any]] = {
     **dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamptz"), _moment),
     "blob": _bytes,
     "geometry": _geometry,
-    "timestamp_ns": _nanos,
+    # A text may have nanoseconds, which no datetime has.
+    "timestamp_ns": lambda value, column: (
+        value.strip() if isinstance(value, str) else _moment(value, column)
+    ),
     **dict.fromkeys(("time", "time_ns", "timetz", "interval", "uuid", "json"), _as_written),
 }
 

@@ -67,13 +67,12 @@ def row_hash(columns: Sequence[Column], seed: int = 0) -> SparkColumn:
     It is built as SQL text: a call to the JVM for each part would take longer than a small write.
     """
 
-    parts = (str(seed), *_null_flags(columns), *(_hashable(column) for column in columns))
+    values = (
+        f"to_json({quoted(column.name)}, map({_JSON}))" if column.children else quoted(column.name)
+        for column in columns
+    )
+    parts = (str(seed), *_null_flags(columns), *values)
     return expr(f"xxhash64({', '.join(parts)})")
-
-
-def _hashable(column: Column) -> str:
-    value = quoted(column.name)
-    return f"to_json({value}, map({_JSON}))" if column.children else value
 
 
 def _null_flags(columns: Sequence[Column]) -> list[str]:

@@ -66,7 +66,8 @@ def with_helpers(frame: DataFrame, keys: Sequence[PartitionKey], *, hashed: bool
 
 def _helper(key: PartitionKey, hashed: bool) -> SparkColumn:
     """A hash, or ``v`` and the text in hex, ``h`` and its digest, ``n`` for NULL."""
-    if hashed and _is_hashed(key):
+    is_text = base_type(key.column.type) == "varchar"
+    if hashed and is_text and key.transform == "identity":
         value = fn.col(quoted(key.column.name))
         return fn.when(value.isNotNull(), fn.xxhash64(value))
     text = _text(key)
@@ -77,10 +78,6 @@ def _helper(key: PartitionKey, hashed: bool) -> SparkColumn:
         long = fn.concat(fn.lit("h"), fn.sha2(text.cast("binary"), 256))
         marked = fn.when(fn.octet_length(text) <= _LONGEST, short).otherwise(long)
     return fn.when(text.isNull(), fn.lit("n")).otherwise(fn.coalesce(marked, fn.lit("n")))
-
-
-def _is_hashed(key: PartitionKey) -> bool:
-    return base_type(key.column.type) == "varchar" and key.transform == "identity"
 
 
 def _text(key: PartitionKey) -> SparkColumn:
@@ -123,7 +120,11 @@ def _value(file: DataFile, key: PartitionKey, text: str) -> str | None:
     elif text[0] == "h":
         value = storage.first_value(file.path, name)
     else:
-        value = _only_value(file, key)
+        # The value of all rows of the file. Spark writes the bounds of short texts in full.
+        stats = next((each for each in file.stats if each.column_id == key.column.id), None)
+        if stats is None or stats.min_value is None or stats.min_value != stats.max_value:
+            raise ValuesNotProven
+        value = stats.min_value
     if "\x00" in value:
         raise UnsupportedFeature(
             f"a value of {name} to partition by has a NUL character, which no catalog can store",
@@ -131,14 +132,6 @@ def _value(file: DataFile, key: PartitionKey, text: str) -> str | None:
             data={"column": name},
         )
     return value if key.transform != "identity" else catalog_text(key.column.type, value)
-
-
-def _only_value(file: DataFile, key: PartitionKey) -> str:
-    """The value of all rows of a file. Spark writes the bounds of short texts in full."""
-    stats = next((each for each in file.stats if each.column_id == key.column.id), None)
-    if stats is None or stats.min_value is None or stats.min_value != stats.max_value:
-        raise ValuesNotProven
-    return stats.min_value
 
 
 def hive_paths(
@@ -211,14 +204,6 @@ def _of_number(value: str, _: str) -> str:
     return _seeded(f"CAST({value} AS BIGINT)")
 
 
-def _of_date(value: str, _: str) -> str:
-    return _seeded(f"CAST(unix_date({value}) AS BIGINT)")
-
-
-def _of_float(value: str, _: str) -> str:
-    return _seeded(f"CAST({value} AS DOUBLE)")
-
-
 def _of_decimal(value: str, kind: str) -> str:
     digits = parse(kind).precision or 0
     return _seeded(value) if digits <= _DIGITS_OF_LONG else _as_text(value, kind)
@@ -226,7 +211,10 @@ def _of_decimal(value: str, kind: str) -> str:
 
 def _of_time(unit: int) -> Callable[[str, str], str]:
     def hashed(value: str, kind: str) -> str:
-        return _seeded(_floor_div(_micros(value, kind), unit))
+        micros = _micros(value, kind)
+        if unit == 1:
+            return _seeded(micros)
+        return _seeded(f"(({micros} - pmod({micros}, {unit})) DIV {unit})")
 
     return hashed
 
@@ -236,10 +224,6 @@ def _micros(value: str, kind: str) -> str:
     if base_type(kind) == "timestamptz":
         return f"unix_micros({value})"
     return f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01 00:00:00', {value})"
-
-
-def _floor_div(value: str, by: int) -> str:
-    return value if by == 1 else f"(({value} - pmod({value}, {by})) DIV {by})"
 
 
 def _as_text(value: str, kind: str) -> str:
@@ -327,12 +311,12 @@ def _seed_zero(seed: int = 42) -> int:
 
 _SEED_ZERO = _seed_zero()
 _HASHED: Mapping[str, Callable[[str, str], str]] = {
-    "date": _of_date,
+    "date": lambda value, _: _seeded(f"CAST(unix_date({value}) AS BIGINT)"),
     "decimal": _of_decimal,
     "timestamp_s": _of_time(1_000_000),
     "timestamp_ms": _of_time(1_000),
     **dict.fromkeys(("timestamp", "timestamptz"), _of_time(1)),
-    **dict.fromkeys(("float32", "float64"), _of_float),
+    **dict.fromkeys(("float32", "float64"), lambda value, _: _seeded(f"CAST({value} AS DOUBLE)")),
     **dict.fromkeys(("varchar", "json", "blob"), _of_text),
     # The extension hashes their texts.
     **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), _as_text),

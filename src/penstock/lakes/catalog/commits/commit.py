@@ -11,13 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, exc, select
 
-from penstock.errors import (
-    CatalogError,
-    CommitConflict,
-    CommitError,
-    CommitUnknown,
-    LakeError,
-)
+from penstock.errors import CatalogError, CommitConflict, CommitError, CommitUnknown, LakeError
 from penstock.lakes.catalog import reads
 from penstock.lakes.catalog.commit_context import CommitContext, schemas_at
 from penstock.lakes.catalog.commits.retry import RetryPolicy, exhausted

@@ -325,13 +325,11 @@ def beginning(answer: Answer) -> tuple[Snapshot | None, Sequence[reads.OptionRow
     return reads.as_snapshot(answer[0][4:]) if there else None, options
 
 
-def _since_query() -> Any:
-    c = t.snapshot.c
-    query = reads.snapshots_query().where(c.snapshot_id > bindparam("base"))
-    return query.order_by(c.snapshot_id)
-
-
-_SINCE = _since_query()
+_SINCE = (
+    reads.snapshots_query()
+    .where(t.snapshot.c.snapshot_id > bindparam("base"))
+    .order_by(t.snapshot.c.snapshot_id)
+)
 
 
 def since_snapshot(base: int) -> Query:

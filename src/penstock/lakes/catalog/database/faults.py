@@ -368,13 +368,13 @@ def check_counts(
             bad = set(map(type, values)) - kinds
             if not bad and min(filter(None, values), default=0) >= 0:
                 continue
-            row = next(r for r in rows if not _is_count(getattr(r, name), kinds))
-            value, called = _shown(getattr(row, name)), (labels or {}).get(name, name)
-            raise damaged(f"{what(row)} has {value} as its {called}, where a number must be")
-
-
-def _is_count(value: Any, kinds: frozenset[type]) -> bool:
-    return type(value) in kinds and (value is None or value >= 0)
+            row, value = next(
+                (row, value)
+                for row, value in zip(rows, values, strict=True)
+                if type(value) not in kinds or (value is not None and value < 0)
+            )
+            shown, called = _shown(value), (labels or {}).get(name, name)
+            raise damaged(f"{what(row)} has {shown} as its {called}, where a number must be")
 
 
 def check_begin(rows: Iterable[Record], table: str, key: str) -> None:

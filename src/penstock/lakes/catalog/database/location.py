@@ -140,11 +140,8 @@ def resolve(base: str, path: str, is_relative: bool | None) -> str:
     """
     if is_relative is None or is_relative:
         return f"{base}{path}"
-    return path if _is_absolute(path) else f"{Path.cwd()}/{path}"
-
-
-def _is_absolute(path: str) -> bool:
-    return is_remote(path) or Path(path).is_absolute()
+    is_absolute = is_remote(path) or Path(path).is_absolute()
+    return path if is_absolute else f"{Path.cwd()}/{path}"
 
 
 def resolve_directory(base: str, path: str | None, is_relative: bool | None) -> str:

@@ -347,7 +347,11 @@ def _tables_1_0() -> Tables:
 
 @cache
 def _tables_1_1() -> Tables:
-    added = {name: _extended(name, columns) for name, columns in _ADDED_IN_1_1.items()}
+    added: dict[str, FromClause] = {}
+    for name, spec in _ADDED_IN_1_1.items():
+        known = METADATA.tables[f"ducklake_{name}"]
+        columns = [Column(c.name, c.type) for c in known.c]
+        added[name] = Table(known.name, MetaData(), *columns, *_columns(spec))
     return Tables(**_plain() | added | {"view_column_tag": _view_column_tag})
 
 
@@ -416,10 +420,3 @@ _ADDED_IN_1_1 = {
     "table_column_stats": "min_is_exact:flag max_is_exact:flag",
     "schema": "parent_schema_id",
 }
-
-
-def _extended(name: str, spec: str) -> Table:
-    """A table of 1.0 with what 1.1 added to it."""
-    known = METADATA.tables[f"ducklake_{name}"]
-    columns = [Column(c.name, c.type) for c in known.c]
-    return Table(known.name, MetaData(), *columns, *_columns(spec))

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Executable, Select, exc
 from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.types import TypeEngine
 
 _T = TypeVar("_T")
 Values = Mapping[str, Any]
@@ -192,23 +191,18 @@ def _compiled(statement: Any, dialect: Dialect, schema: str | None, keys: tuple[
         render_schema_translate=True,
     )
     assert isinstance(compiled, SQLCompiler), "a statement, not a definition"
-    into = {name: _into(bind.type, dialect) for name, bind in compiled.binds.items()}
+    into = {
+        name: bind.type.dialect_impl(dialect).bind_processor(dialect)
+        for name, bind in compiled.binds.items()
+    }
     columns = statement.selected_columns if isinstance(statement, Select) else ()
-    out = [_out(column.type, dialect) for column in columns]
+    out = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
     return _Text(
         compiled.string,
         {name: value for name, value in compiled.params.items() if name not in keys},
         {name: convert for name, convert in into.items() if convert is not None},
         [(at, convert) for at, convert in enumerate(out) if convert is not None],
     )
-
-
-def _into(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
-    return kind.dialect_impl(dialect).bind_processor(dialect)
-
-
-def _out(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
-    return kind.dialect_impl(dialect).result_processor(dialect, None)
 
 
 def _execute(connection: Connection, query: Query) -> tuple[Any, _Text]:

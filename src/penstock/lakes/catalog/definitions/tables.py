@@ -12,12 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    literal,
-    select,
-    union_all,
-)
+from sqlalchemy import Connection, literal, select, union_all
 
 from penstock.errors import CommitConflict
 from penstock.lakes.catalog.commit_context import CommitContext, SchemaEntry
@@ -53,7 +48,11 @@ def write_table(
         "path_is_relative": is_relative,
     }
     context.insert(t.table, [row])
-    context.insert(t.column, list(_column_rows(new.schema, table_id, context.snapshot_id)))
+    columns = [
+        _column_row(column, parent, order, table_id, context.snapshot_id)
+        for order, (column, parent) in enumerate(_with_parents(new.schema.columns, None), start=1)
+    ]
+    context.insert(t.column, columns)
     partition_id = None
     if new.partition_by:
         partition_id = begin_partitioning(context, table_id, new.schema, new.partition_by)
@@ -71,7 +70,11 @@ def alter_table(context: CommitContext, table_id: int, schema: TableSchema) -> N
     Columns keep their order numbers where their sequence allows it. If nothing differs, only the
     schema version is new, as in the real extension.
     """
-    current = _current_columns(context.connection, context.base.id, table_id)
+    query = t.column.select().where(
+        t.column.c.table_id == table_id, visible(t.column, context.base.id)
+    )
+    rows = context.connection.execute(query.order_by(t.column.c.column_order))
+    current: dict[int, Record] = {row.column_id: row for row in rows}
     wanted = list(_with_parents(schema.columns, None))
     orders = _orders(current, wanted)
     ended = dict.fromkeys(row.column_id for row in current.values())
@@ -145,11 +148,6 @@ def _gone(label: str) -> CommitConflict:
     return CommitConflict(f"table {label} no longer exists", hint="run it again")
 
 
-def _column_rows(schema: TableSchema, table_id: int, snapshot_id: int) -> Iterator[dict[str, Any]]:
-    for order, (column, parent) in enumerate(_with_parents(schema.columns, None), start=1):
-        yield _column_row(column, parent, order, table_id, snapshot_id)
-
-
 def _with_parents(
     columns: Sequence[Column], parent: int | None
 ) -> Iterator[tuple[Column, int | None]]:
@@ -178,12 +176,6 @@ def _column_row(
     }
 
 
-def _current_columns(connection: Connection, base_id: int, table_id: int) -> dict[int, Record]:
-    query = t.column.select().where(t.column.c.table_id == table_id, visible(t.column, base_id))
-    rows = connection.execute(query.order_by(t.column.c.column_order))
-    return {row.column_id: row for row in rows}
-
-
 def _orders(
     current: Mapping[int, Record], wanted: Sequence[tuple[Column, int | None]]
 ) -> dict[int, int]:
@@ -198,16 +190,13 @@ def _orders(
         else _id(column) + (top if _id(column) <= top else 0)
         for column, _ in wanted
     }
-    if all(_ascending(orders, wanted, parent) for parent in {parent for _, parent in wanted}):
+    families = (
+        [orders[_id(column)] for column, parent in wanted if parent == common]
+        for common in {parent for _, parent in wanted}
+    )
+    if all(siblings == sorted(siblings) for siblings in families):
         return orders
     return {_id(column): order for order, (column, _) in enumerate(wanted, start=1)}
-
-
-def _ascending(
-    orders: Mapping[int, int], wanted: Sequence[tuple[Column, int | None]], of: int | None
-) -> bool:
-    siblings = [orders[_id(column)] for column, parent in wanted if parent == of]
-    return siblings == sorted(siblings)
 
 
 def _id(column: Column) -> int:

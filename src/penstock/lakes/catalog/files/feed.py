@@ -144,10 +144,14 @@ def load_changed(connection: Connection, table: Table, within: Range) -> Changed
     lost = connection.execute(_lost(t, table.id, within, by_inlined)).all()
     once = list({row.data_file_id: row for row in lost}.values())
     ends = {row.data_file_id: row.end_snapshot for row in once}
+    files_begun = _files(connection, table, begun)
+    files_lost = _files(connection, table, once)
     return Changed(
         range=within,
-        begun=_files(connection, table, begun),
-        lost=_without_deletes(_files(connection, table, once)),
+        begun=files_begun,
+        lost=replace(
+            files_lost, files=tuple(replace(file, delete=None) for file in files_lost.files)
+        ),
         deletes=tuple(f for f in _files(connection, table, lost).files if f.delete is not None),
         ends={key: end for key, end in ends.items() if within.holds(end)},
         inlined=inlined.load_changes(connection, table, within.first, within.last),
@@ -159,10 +163,6 @@ def _files(connection: Connection, table: Table, rows: Sequence[Record]) -> File
     files.check_rows(rows)
     files.refuse(rows, table)
     return files.as_file_set(connection, table, rows, {})
-
-
-def _without_deletes(listed: FileSet) -> FileSet:
-    return replace(listed, files=tuple(replace(file, delete=None) for file in listed.files))
 
 
 def _begun(t: metadata.Tables, table_id: int, within: Range) -> Select[Any]:

@@ -70,8 +70,14 @@ def as_file_set(
     _check_mappings(mapping_ids, mappings, table)
     files = _data_files(rows, table.path, values)
     if _has_changed(table):
+        # A file may have been written from older files, with their names and types. 1.4.4 begins a
+        # rewritten file where its last row was deleted, and not at the compaction; it has no first
+        # row id in either version. A flushed file begins where its first row was inlined.
         compacted = _compactions(connection, table)
-        files = (replace(f, rewritten=_is_rewritten(f, compacted)) for f in files)
+        files = (
+            replace(f, rewritten=f.row_id_start is None or f.begin_snapshot in compacted)
+            for f in files
+        )
     files, by_history = mapped_by_history(connection, table, files)
     used = {key: mappings[key] for key in sorted(mapping_ids)}
     return FileSet(files=tuple(files), mappings={**used, **by_history})
@@ -86,15 +92,6 @@ def _has_changed(table: Table) -> bool:
     """Return whether the table's columns have changed since it was created."""
     versions = [column.versions for column in table.schema.walk() if column.versions]
     return any(len(v) > 1 or v[0][0] != table.begin_snapshot for v in versions)
-
-
-def _is_rewritten(file: DataFile, compacted: frozenset[int]) -> bool:
-    """Return whether a file may have been written from older files, with their names and types.
-
-    1.4.4 begins a rewritten file where its last row was deleted, and not at the compaction; it has
-    no first row id in either version. A flushed file begins where its first row was inlined.
-    """
-    return file.row_id_start is None or file.begin_snapshot in compacted
 
 
 def _compactions(connection: Connection, table: Table) -> frozenset[int]:
@@ -140,7 +137,8 @@ def _query(connection: Connection, table_id: int, snapshot_id: int) -> Any:
     t = metadata.of(connection)
     f, d = t.data_file.c, t.delete_file.c
     in_force: ColumnElement[bool] = false()  # no search for delete files where none exist
-    if _has_deletes(connection, t, table_id):
+    any_delete = select(d.table_id).where(d.table_id == table_id).limit(1)
+    if connection.execute(any_delete).first() is not None:
         in_force = and_(
             d.data_file_id == f.data_file_id,
             d.table_id == table_id,
@@ -152,11 +150,6 @@ def _query(connection: Connection, table_id: int, snapshot_id: int) -> Any:
         .where(f.table_id == table_id, visible(t.data_file, snapshot_id))
         .order_by(f.data_file_id, d.delete_file_id)
     )
-
-
-def _has_deletes(connection: Connection, t: metadata.Tables, table_id: int) -> bool:
-    query = select(t.delete_file.c.table_id).where(t.delete_file.c.table_id == table_id)
-    return connection.execute(query.limit(1)).first() is not None
 
 
 def selected(t: metadata.Tables) -> list[ColumnElement[Any]]:

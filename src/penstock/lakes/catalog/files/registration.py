@@ -54,7 +54,13 @@ def add_files(context: CommitContext, target: Target, files: Sequence[DataFile])
     by_id = [(file_id, file) for file_id, file, _ in numbered]
     context.insert(t.file_partition_value, list(partition_rows(by_id, table_id)))
     context.insert(t.file_column_stats, list(stats_rows(by_id, table_id)))
-    context.insert(t.delete_file, list(_delete_rows(context, target, numbered)))
+    deletes = [
+        delete_row(target, file_id, file.delete, context.ids.file())
+        | {"begin_snapshot": context.snapshot_id}
+        for file_id, file, _ in numbered
+        if file.delete is not None
+    ]
+    context.insert(t.delete_file, deletes)
     totals.add(context, target, files)
     context.tokens.of("inserted_into_table", table_id)
 
@@ -103,15 +109,6 @@ def _data_row(
 
 
 Numbered = Sequence[tuple[int, DataFile, int]]
-
-
-def _delete_rows(
-    context: CommitContext, target: Target, numbered: Numbered
-) -> Iterator[dict[str, Any]]:
-    for file_id, file, _ in numbered:
-        if file.delete is not None:
-            row = delete_row(target, file_id, file.delete, context.ids.file())
-            yield row | {"begin_snapshot": context.snapshot_id}
 
 
 FilesById = Iterable[tuple[int, DataFile]]  # the id of each file

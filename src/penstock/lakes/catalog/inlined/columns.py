@@ -118,19 +118,13 @@ def _never(column: Column, code: Any) -> bool:  # noqa: ARG001 - of the table's 
     return False
 
 
-def _postgres_as_text(column: Column, code: Any) -> bool:  # noqa: ARG001 - of the table's shape
-    return code not in _POSTGRES_NATIVE
-
-
-def _duckdb_as_text(column: Column, code: Any) -> bool:  # noqa: ARG001 - of the table's shape
-    return base_type(column.type) not in _INTEGERS | _FLOATS | _BYTES | _TEXTS | {"boolean"}
-
-
 # bool, bytea, int8, int2, int4, text, float4, float8, varchar: Python has the same values.
 _POSTGRES_NATIVE = frozenset({16, 17, 20, 21, 23, 25, 700, 701, 1043})
 _AS_TEXT: Mapping[str, Callable[[Column, Any], bool]] = {
-    "postgresql": _postgres_as_text,
-    "duckdb": _duckdb_as_text,
+    "postgresql": lambda _, code: code not in _POSTGRES_NATIVE,
+    "duckdb": lambda column, _: (
+        base_type(column.type) not in _INTEGERS | _FLOATS | _BYTES | _TEXTS | {"boolean"}
+    ),
 }
 
 

@@ -84,7 +84,8 @@ def write(context: CommitContext, flush: FlushInlined, register: Register) -> No
     _write_deletes(context, flush, ids)
     if new:
         context.tokens.of("inline_flush", flush.table_id)
-        _add_size(context, flush)
+        # The rows and their ids were counted when they were inlined.
+        totals.grow(context, flush.table_id, sum(file.size_bytes for file in new))
 
 
 def _stored(context: CommitContext, flush: FlushInlined, name: str) -> inlined.Stored:
@@ -199,12 +200,6 @@ def _write_deletes(
             for key, file in deletes.items()
         ],
     )
-
-
-def _add_size(context: CommitContext, flush: FlushInlined) -> None:
-    """Count the bytes; the rows and their ids were counted when they were inlined."""
-    size = sum(file.size_bytes for flushed in flush.flushed for file in flushed.files)
-    totals.grow(context, flush.table_id, size)
 
 
 def _changed(flush: FlushInlined) -> CommitConflict:

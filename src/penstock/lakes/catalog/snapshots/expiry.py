@@ -65,7 +65,8 @@ def _sweep(connection: Connection, data_path: str) -> None:
         _delete(connection, t.name_mapping, t.name_mapping.c.mapping_id.in_(mappings))
         for table in (*_OF_TABLES, t.column_mapping):
             _delete(connection, table, table.c.table_id.in_(chunk))
-        _delete(connection, t.metadata, t.metadata.c.scope == "table", _scope_in(chunk))
+        of_tables = t.metadata.c.scope == "table"
+        _delete(connection, t.metadata, of_tables, t.metadata.c.scope_id.in_(chunk))
     for table in _ENDING:
         _delete(connection, table, unseen(table))
     _remove_orphaned_parts(connection)
@@ -180,10 +181,6 @@ def _remove_orphaned_parts(connection: Connection) -> None:
     schemas = select(t.schema.c.schema_id)
     m = t.metadata.c
     _delete(connection, t.metadata, m.scope == "schema", m.scope_id.not_in(schemas))
-
-
-def _scope_in(ids: Sequence[int]) -> ColumnElement[bool]:
-    return t.metadata.c.scope_id.in_(ids)
 
 
 def _delete(connection: Connection, table: Any, *conditions: ColumnElement[bool]) -> None:

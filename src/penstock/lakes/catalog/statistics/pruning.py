@@ -52,18 +52,14 @@ def may_match(connection: Connection, table: Table, predicate: Predicate) -> Tes
     """A test on ``ducklake_data_file``; ``None`` when nothing can be left out."""
     if predicate.condition is None:
         return None
-    _prepare(connection)
+    # Room for the ids of a million files: PostgreSQL compares them one by one without.
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL work_mem = '128MB'")
     t = metadata.of(connection)
     choice = _Choice(
         t, table, _keys(connection, t, table.id), predicate.zone, connection.dialect.name
     )
     return choice.may_match(predicate.condition)
-
-
-def _prepare(connection: Connection) -> None:
-    """Room for the ids of a million files: PostgreSQL compares them one by one without."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL work_mem = '128MB'")
 
 
 def _keys(connection: Connection, t: metadata.Tables, table_id: int) -> list[_Key]:

@@ -58,7 +58,9 @@ def add(
     totals.next_row_id += sum(map(new_row_ids, files)) if row_ids is None else row_ids
     totals.file_size_bytes += sum(file.size_bytes for file in files)
     totals.touched = True
-    by_column = _stats_by_column(files)
+    by_column = [
+        {stat.column_id: stat for stat in file.stats} for file in files if file.record_count
+    ]
     for column in target.schema.walk():
         column_id = column.id or 0
         known = totals.columns.get(column_id)
@@ -110,10 +112,6 @@ def write(context: CommitContext) -> None:
                 for stats in new
             ],
         )
-
-
-def _stats_by_column(files: Sequence[DataFile]) -> list[dict[int, Any]]:
-    return [{stat.column_id: stat for stat in file.stats} for file in files if file.record_count]
 
 
 def _key(table_id: int, stats: TableColumnStats) -> dict[str, Any]:

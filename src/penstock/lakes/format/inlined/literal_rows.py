@@ -418,10 +418,6 @@ def _float32(_: Column) -> Convert:
     return convert
 
 
-def _float64(_: Column) -> Convert:
-    return _number
-
-
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise TypeError("give a number")
@@ -491,7 +487,7 @@ _LEAF: Mapping[str, Callable[[Column], Convert]] = {
     **{name: _digits(*bounds) for name, bounds in _DIGITS.items()},
     "boolean": _of(bool, say="give true or false"),
     "float32": _float32,
-    "float64": _float64,
+    "float64": lambda _: _number,
     "decimal": _decimal,
     "varchar": _of(str, say="give text"),
     "json": _json,

@@ -102,7 +102,13 @@ def _stored(values: pa.ChunkedArray, column: Column) -> pa.Array | None:
     texts = [None if value is None else text(value, column) for value in values.to_pylist()]
     if column.children and any("\0" in value for value in texts if value is not None):
         return None
-    if column.children and not all(_is_safe(value, column) for value in texts if value is not None):
+    # Readers that expect another form of nested values have to read the same value.
+    forms = (SQL_STRUCTS, SQL_LISTS, CAST)
+    if column.children and not all(
+        parse(value, column, (CAST,)) == parse(value, column, forms)
+        for value in texts
+        if value is not None
+    ):
         return None
     return pa.array(texts, pa.string())
 
@@ -120,12 +126,6 @@ def _counts(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_date32(kind):
         return pa.int32()
     return pa.int64() if pa.types.is_timestamp(kind) else kind
-
-
-def _is_safe(text: str, column: Column) -> bool:
-    """Return whether readers that expect another form of nested values read the same value."""
-    as_cast = parse(text, column, (CAST,))
-    return bool(parse(text, column, (SQL_STRUCTS, SQL_LISTS, CAST)) == as_cast)
 
 
 def text(value: Any, column: Column) -> str:

@@ -340,18 +340,6 @@ def _arrow(spark: SparkType) -> pa.DataType:
     return getattr(pa, _ARROW.get(spark, "null"))()
 
 
-def _arrow_struct(spark: dict[str, Any]) -> pa.DataType:
-    return pa.struct([pa.field(f["name"], _arrow(f["type"])) for f in spark["fields"]])
-
-
-def _arrow_list(spark: dict[str, Any]) -> pa.DataType:
-    return pa.list_(_arrow(spark["elementType"]))
-
-
-def _arrow_map(spark: dict[str, Any]) -> pa.DataType:
-    return pa.map_(_arrow(spark["keyType"]), _arrow(spark["valueType"]))
-
-
 _ARROW = {
     "boolean": "bool_",
     "byte": "int8",
@@ -368,7 +356,9 @@ _ARROW = {
 _ARROW_MOMENTS = {"timestamp_ntz": None, "timestamp": "UTC"}
 
 _ARROW_NESTED: Mapping[str, Callable[[dict[str, Any]], Any]] = {
-    "struct": _arrow_struct,
-    "array": _arrow_list,
-    "map": _arrow_map,
+    "struct": lambda spark: pa.struct(
+        [pa.field(field["name"], _arrow(field["type"])) for field in spark["fields"]]
+    ),
+    "array": lambda spark: pa.list_(_arrow(spark["elementType"])),
+    "map": lambda spark: pa.map_(_arrow(spark["keyType"]), _arrow(spark["valueType"])),
 }

@@ -108,18 +108,6 @@ def format_nanoseconds(nanoseconds: int) -> str | None:
     return format_timestamp(moment) + (f".{rest:09d}".rstrip("0") if rest else "")
 
 
-def _integer_text(_: str, value: Any) -> str:
-    return str(int(value))
-
-
-def _boolean_text(_: str, value: Any) -> str:
-    return "1" if value else "0"
-
-
-def _double_text(_: str, value: Any) -> str | None:
-    return None if math.isnan(value) else repr(float(value))
-
-
 def _float_text(_: str, value: Any) -> str | None:
     """The shortest text that gives the same 32-bit float back."""
     if math.isnan(value):
@@ -150,28 +138,8 @@ def _decimal_text(type_text: str, value: Any) -> str | None:
     return f"-{text}" if sign and unscaled else text
 
 
-def _date_text(_: str, value: Any) -> str:
-    return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
-
-
-def _timestamp_text(_: str, value: Any) -> str | None:
-    return format_timestamp(value.replace(tzinfo=None))
-
-
-def _timestamptz_text(_: str, value: Any) -> str | None:
-    return format_timestamp(value) if value.tzinfo is not None else None
-
-
 def _varchar_text(_: str, value: Any) -> str | None:
     return None if "\x00" in value else str(value)  # PostgreSQL stores no NUL in text
-
-
-def _blob_text(_: str, value: Any) -> str:
-    return bytes(value).hex().upper()
-
-
-def _uuid_text(_: str, value: Any) -> str:
-    return str(value if isinstance(value, uuid.UUID) else uuid.UUID(value))
 
 
 _INTEGERS = (
@@ -180,27 +148,22 @@ _INTEGERS = (
 )
 
 _WRITERS: Mapping[str, Callable[[str, Any], str | None]] = {
-    **dict.fromkeys(_INTEGERS, _integer_text),
-    **dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"), _timestamp_text),
-    "boolean": _boolean_text,
+    **dict.fromkeys(_INTEGERS, lambda _, value: str(int(value))),
+    **dict.fromkeys(
+        ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
+        lambda _, value: format_timestamp(value.replace(tzinfo=None)),
+    ),
+    "boolean": lambda _, value: "1" if value else "0",
     "float32": _float_text,
-    "float64": _double_text,
+    "float64": lambda _, value: None if math.isnan(value) else repr(float(value)),
     "decimal": _decimal_text,
-    "date": _date_text,
-    "timestamptz": _timestamptz_text,
+    "date": lambda _, value: f"{value.year:04d}-{value.month:02d}-{value.day:02d}",
+    "timestamptz": lambda _, value: None if value.tzinfo is None else format_timestamp(value),
     "varchar": _varchar_text,
     "json": _varchar_text,
-    "blob": _blob_text,
-    "uuid": _uuid_text,
+    "blob": lambda _, value: bytes(value).hex().upper(),
+    "uuid": lambda _, value: str(value if isinstance(value, uuid.UUID) else uuid.UUID(value)),
 }
-
-
-def _read_boolean(text: str) -> bool:
-    return {"0": False, "1": True, "false": False, "true": True}[text.lower()]
-
-
-def _read_date(text: str) -> dt.date:
-    return dt.date.fromisoformat(text)
 
 
 def _read_timestamp(text: str) -> tuple[int, ...]:
@@ -224,11 +187,11 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
         ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"),
         _read_timestamp,
     ),
-    "boolean": _read_boolean,
+    "boolean": lambda text: {"0": False, "1": True, "false": False, "true": True}[text.lower()],
     "float32": _read_float,
     "float64": _read_float,
     "decimal": Decimal,
-    "date": _read_date,
+    "date": dt.date.fromisoformat,
     "varchar": str,  # Python compares code points, which sort as their UTF-8 bytes do
     "json": str,
     "blob": bytes.fromhex,

@@ -199,7 +199,10 @@ class Interval:
             if count
         ]
         if self.microseconds or not parts:
-            parts.append(_clock_text(self.microseconds))
+            sign = "-" if self.microseconds < 0 else ""
+            seconds, fraction = divmod(abs(self.microseconds), _SECOND)
+            clock = f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+            parts.append(f"{clock}.{fraction:06d}".rstrip("0") if fraction else clock)
         return " ".join(parts)
 
 
@@ -245,13 +248,6 @@ def _clock_microseconds(text: str) -> int:
     whole = int(hours) * 3600 + int(minutes) * 60
     total = whole * _SECOND + round(float(seconds[0]) * _SECOND if seconds else 0)
     return -total if text.startswith("-") else total
-
-
-def _clock_text(microseconds: int) -> str:
-    sign, rest = ("-", -microseconds) if microseconds < 0 else ("", microseconds)
-    seconds, fraction = divmod(rest, _SECOND)
-    text = f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{fraction:06d}".rstrip("0") if fraction else text
 
 
 # A leaf is its text; a list or struct a list of its parts, a map one of pairs.

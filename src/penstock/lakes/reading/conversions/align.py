@@ -82,7 +82,9 @@ def _aligned(df: DataFrame, schema: TableSchema, table: str) -> list[SparkColumn
             value = _column(source.name)
             value = value.cast(casts[source.name]) if source.name in casts else value
             value = validation.checked(fit(value, source, want, want.name), want)
-        required = not want.nullable or _has_required_fields(want)
+        required = not want.nullable or (
+            want.children and next(required_fields(want), None) is not None
+        )
         columns.append(finish(value, want, _sample(df) if required else None))
     return columns
 
@@ -204,10 +206,6 @@ def finish(value: SparkColumn, column: Column, sample: SparkColumn | None = None
     )
 
 
-def _has_required_fields(column: Column) -> bool:
-    return bool(column.children) and next(required_fields(column), None) is not None
-
-
 def _column(name: str) -> SparkColumn:
     return fn.col(quoted(name))
 
@@ -256,8 +254,9 @@ def fit(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColum
 
     Geometries become well-known bytes of one form, which compare.
     """
-    if have.children and have.type == want.type:
-        return _fit_nested(value, have, want, path)
+    if have.children and have.type == want.type and not _same(have, want):
+        # Fields of structs are reordered by name: Spark casts structs by position.
+        return _NESTED[want.type](value, have, want, path)
     if have.type == want.type:
         return as_bytes(value, have)
     if (have.type, want.type) == ("blob", "geometry"):
@@ -310,20 +309,8 @@ def _how_to_cast(path: str, have: Column, want: Column) -> str:
         return f"write to_variant_object({path}) in the SELECT"
     if have.type == "geometry":
         return f"write its well-known bytes in the SELECT, st_asbinary({path})"
-    return f"CAST({path} AS {_sql_type(want)}) in the SELECT, or replace the whole table"
-
-
-def _sql_type(column: Column) -> str:
-    if column.children:
-        return type_text(column)
-    return spark_type(column).simpleString()
-
-
-def _fit_nested(value: SparkColumn, have: Column, want: Column, path: str) -> SparkColumn:
-    """Reorder the fields of a struct by name: Spark casts structs by position."""
-    if _same(have, want):
-        return as_bytes(value, have)
-    return _NESTED[want.type](value, have, want, path)
+    sql_type = type_text(want) if want.children else spark_type(want).simpleString()
+    return f"CAST({path} AS {sql_type}) in the SELECT, or replace the whole table"
 
 
 def _same(have: Column, want: Column) -> bool:

@@ -90,11 +90,6 @@ def text_of_time(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 
     return fn.when(value.isNotNull(), text)
 
 
-def _time_in_utc(value: SparkColumn, path: str) -> SparkColumn:
-    """Files store a ``timetz`` in UTC; its own zone is lost, for DuckDB too."""
-    return fn.concat(text_of_time(value, path), fn.lit("+00"))
-
-
 def _interval(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Three little-endian unsigned counts, of months, days and milliseconds."""
     digits = fn.hex(value)
@@ -170,19 +165,9 @@ def _micros(nanoseconds: SparkColumn) -> SparkColumn:
     return fn.when(fn.abs(nanoseconds) == INFINITE, nanoseconds).otherwise(whole)
 
 
-def _milliseconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    """A value in milliseconds, of which Spark's own reader cannot read an infinite one."""
-    infinite = fn.abs(value) == INFINITE
-    return moment(fn.when(infinite, value).otherwise(value * 1000))
-
-
 def _seconds(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
     """Round to seconds, as DuckDB does: other writers' files may have fractions."""
     return rounded(value, _SECOND)
-
-
-def _thousandths(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    return rounded(value, 1000)
 
 
 def rounded(value: SparkColumn, unit: int) -> SparkColumn:
@@ -205,23 +190,23 @@ def moment(micros: SparkColumn) -> SparkColumn:
     return fn.timestamp_add("MICROSECOND", micros, epoch)
 
 
-def _variant(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    """DuckDB stores a NULL as a variant's own null, and reads that as NULL."""
-    return fn.when(~fn.is_variant_null(value), value)
-
-
 READERS: Mapping[str, Convert] = {
     "int128": _whole_number,
     "interval": _interval,
     "time": text_of_time,
-    "timestamp_ms": _thousandths,
+    "timestamp_ms": lambda value, _: rounded(value, 1000),
     "timestamp_ns": _nanoseconds,
     "timestamp_s": _seconds,
-    "timetz": _time_in_utc,
+    # Files store it in UTC; its own zone is lost, for DuckDB too.
+    "timetz": lambda value, path: fn.concat(text_of_time(value, path), fn.lit("+00")),
     "uint128": _whole_number,
     "uuid": _uuid,
-    "variant": _variant,
-    MILLISECONDS: _milliseconds,
+    # DuckDB stores a NULL as a variant's own null, and reads that as NULL.
+    "variant": lambda value, _: fn.when(~fn.is_variant_null(value), value),
+    # Spark's own reader cannot read an infinite one.
+    MILLISECONDS: lambda value, _: moment(
+        fn.when(fn.abs(value) == INFINITE, value).otherwise(value * 1000)
+    ),
 }
 
 
@@ -297,7 +282,8 @@ def to_files(value: SparkColumn, column: Column) -> SparkColumn:
 
 def as_bytes(value: SparkColumn, column: Column) -> SparkColumn:
     """A value of a DataFrame with Spark's geometries, if any, as well-known bytes."""
-    return _convert(value, column, column.name, {"geometry": _well_known_bytes})
+    table: Mapping[str, Convert] = {"geometry": lambda item, _: fn.st_asbinary(item)}
+    return _convert(value, column, column.name, table)
 
 
 def cacheable(df: DataFrame) -> DataFrame:
@@ -332,10 +318,6 @@ def _geometries(rows: DataFrame, column: Column) -> SparkColumn:
 
 def as_geometry(well_known_bytes: SparkColumn) -> SparkColumn:
     return fn.st_geomfromwkb(well_known_bytes)
-
-
-def _well_known_bytes(value: SparkColumn, path: str) -> SparkColumn:  # noqa: ARG001 - of the table's shape
-    return fn.st_asbinary(value)
 
 
 def _has_geometry(column: Column) -> bool:

@@ -144,10 +144,6 @@ def _all(parts: list[SparkColumn | None]) -> SparkColumn | None:
     return reduce(lambda a, b: a & b, known) if known else None
 
 
-def _text_in_struct(value: SparkColumn, column: Column) -> SparkColumn | None:
-    return _all([_valid(value.getField(child.name), child) for child in column.children])
-
-
 def _text_in_list(value: SparkColumn, column: Column) -> SparkColumn | None:
     """Join the values: calling a function for each of them is slow."""
     element = column.children[0]
@@ -172,5 +168,7 @@ def _text_in_map(value: SparkColumn, column: Column) -> SparkColumn | None:
 _INSIDE: Mapping[str, Callable[[SparkColumn, Column], SparkColumn | None]] = {
     "list": _text_in_list,
     "map": _text_in_map,
-    "struct": _text_in_struct,
+    "struct": lambda value, column: _all(
+        [_valid(value.getField(child.name), child) for child in column.children]
+    ),
 }

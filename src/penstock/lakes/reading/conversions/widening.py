@@ -130,7 +130,10 @@ def promoted(
     """
     key = (base_type(old), base_type(new.type))
     promote = _same if key[0] == key[1] and key[0] != "decimal" else _PROMOTIONS.get(key)
-    if promote is None or not _turns(old, key[1]):
+    # A decimal with more digits is not converted to a float as by DuckDB.
+    if promote is None or (
+        (parse(old).precision or 0) > precision.MOST_DIGITS and key[1] in _FLOATS
+    ):
         raise UnsupportedFeature(
             f"column {path!r} is {new.type}, and a file of it has {old}, "
             "which this version does not convert",
@@ -138,12 +141,6 @@ def promoted(
             data={"column": path, "type": new.type, "file": old},
         )
     return promote(value, old, target)
-
-
-def _turns(old: str, new: str) -> bool:
-    """Return whether a decimal is converted to a float as by DuckDB."""
-    parsed = parse(old)
-    return new not in _FLOATS or (parsed.precision or 0) <= precision.MOST_DIGITS
 
 
 def _same(value: SparkColumn, old: str, target: DataType) -> SparkColumn:  # noqa: ARG001 - of the table's shape
@@ -268,7 +265,7 @@ def from_old(name: str, old: Column, new: Column, lacks: frozenset[int]) -> Spar
     source = fn.col(name)
     if old.children and old != new:
         old = _named_as(old, new)
-        source = source.cast(_stored_type(old))
+        source = source.cast(file_schema(TableSchema((old,)), ids=False)[0].dataType)
     pair = _Pair(old, new, lacks, new.name)
     value = _value(source, pair)
     if new.children:  # its names, by position, and all of it nullable: literals inside are not
@@ -337,10 +334,6 @@ _NESTED: Mapping[str, Callable[[SparkColumn, _Pair], SparkColumn]] = {
 def _named_as(old: Column, new: Column) -> Column:
     pairs = zip(old.children, new.children, strict=True)
     return replace(old, name=new.name, children=tuple(_named_as(a, b) for a, b in pairs))
-
-
-def _stored_type(column: Column) -> DataType:
-    return file_schema(TableSchema((column,)), ids=False)[0].dataType
 
 
 def _without_ids(column: Column) -> Column:

@@ -71,16 +71,12 @@ def grouped(table: str, schema: TableSchema, files: FileSet) -> Mapping[FileGrou
     for file in files.files:
         layout = by_path.get(file.path)
         group = _group(schema, file, layout, files) if layout else FileGroup(_mapping(file))
-        if group.mapping is None and _is_older(file, changed):
+        began = file.begin_snapshot
+        is_older = file.rewritten or (began is not None and began < changed)
+        if group.mapping is None and is_older:
             group = replace(group, older=True)
         groups.setdefault(group, []).append(file)
     return groups
-
-
-def _is_older(file: DataFile, changed: int) -> bool:
-    if file.rewritten:
-        return True
-    return file.begin_snapshot is not None and file.begin_snapshot < changed
 
 
 def _mapping(file: DataFile) -> int | None:
@@ -127,7 +123,10 @@ def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) 
     names = {path[0] for path in layout.by_path}
     mapping = in_force(own_mapping, schema, file.path, has_ids=bool(layout.by_id), names=names)
     own = _mapping(file) if mapping is own_mapping else None
-    kinds = layout.by_id if mapping is None else _kinds_by_mapping(layout, mapping)
+    kinds = layout.by_id
+    if mapping is not None:
+        named = folded_paths(mapping)
+        kinds = {named[path]: kind for path, kind in layout.by_path.items() if path in named}
     hive = {} if mapping is None else mapping.partitions
     lacks: set[int] = set()
     others: set[tuple[int, str]] = set()
@@ -138,18 +137,9 @@ def _group(schema: TableSchema, file: DataFile, layout: Layout, files: FileSet) 
         if kind is None:
             if column.initial_default is not None:
                 lacks.add(column.id)
-        elif not column.children and not reads_itself(kind, column.type) and _is_leaf(kind):
-            others.add((column.id, kind))
+        elif not column.children and not reads_itself(kind, column.type) and kind != "nested":
+            others.add((column.id, kind))  # a variant is nested, too
     return FileGroup(own, frozenset(lacks), frozenset(others), frozenset(hive.items()))
-
-
-def _is_leaf(kind: str) -> bool:
-    return kind != "nested"  # as a variant is
-
-
-def _kinds_by_mapping(layout: Layout, mapping: NameMapping) -> Mapping[int, str]:
-    named = folded_paths(mapping)
-    return {named[path]: kind for path, kind in layout.by_path.items() if path in named}
 
 
 def names_in_files(schema: TableSchema, files: FileSet, group: FileGroup) -> TableSchema:

@@ -188,7 +188,11 @@ def check_file(
     if size is not None:
         check_size(file.path, size, file.size_bytes, table, snapshot_id)
     rows = file.record_count if isinstance(file, DataFile) else file.delete_count
-    pairs = (("rows", metadata.num_rows, rows), ("bytes of footer", *_footers(file, metadata)))
+    footer = metadata.serialized_size
+    pairs = (
+        ("rows", metadata.num_rows, rows),
+        ("bytes of footer", footer, file.footer_size or footer),  # some writers leave it out
+    )
     for what, there, registered in pairs:
         if there != registered:
             why = f"it has {there} {what} where the catalog says {registered}"
@@ -210,11 +214,6 @@ def check_owner(metadata: pq.FileMetaData, data_path: str) -> str | None:
             if str(text).endswith(".parquet") and _name(str(text)) != _name(data_path):
                 return f"it deletes rows of {text}, not of {data_path}"
     return None
-
-
-def _footers(file: DataFile | DeleteFile, metadata: pq.FileMetaData) -> tuple[int, int]:
-    """The footer's size as it is and as it should be; some writers leave it out."""
-    return metadata.serialized_size, file.footer_size or metadata.serialized_size
 
 
 def _name(path: str) -> str:
