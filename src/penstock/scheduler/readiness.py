@@ -96,7 +96,7 @@ def find_wait(firing: Firing, pauses: Iterable[Pause], moment: datetime) -> Wait
         limits = [pause.until for pause in paused if pause.until is not None]
         is_limited = len(limits) == len(paused)
         until = max((*limits, *([ready_at] if ready_at else []))) if is_limited else None
-        return Wait(_describe_pause(paused[0]), until)
+        return Wait(describe_pause(paused[0]), until)
     if ready_at:
         return Wait(f"debounced until {_text(ready_at)}", ready_at)
     return None
@@ -122,7 +122,15 @@ def _with_current_sources(firing: Firing, reader: Subscription | None) -> Firing
     return firing if missing == firing.missing else replace(firing, missing=missing)
 
 
-def _describe_pause(pause: Pause) -> str:
+def describe_pause(pause: Pause) -> str:
+    """Describe a pause for people.
+
+    Args:
+        pause: The pause.
+
+    Returns:
+        By whom, until when and why.
+    """
     text = f"paused by {pause.user}" if pause.user else "paused"
     if pause.until:
         text += f" until {_text(pause.until)}"

@@ -218,8 +218,9 @@ def server(
     sessions = list[Any]()
 
     def connect(_: ServerRecord) -> WarmClient:
-        sessions.append(WarmClient())
-        return sessions[-1]
+        client = WarmClient()
+        sessions.append(client)
+        return client
 
     monkeypatch.setattr(warming, "connect", connect)
     monkeypatch.setenv(REMOTE, "")  # which joining sets
