@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attr
+
 from penstock.scheduler.values import EventKind, Firing
 from penstock.sinks.trigger_facet import NAME, PRODUCER, SCHEMA, trigger_facet
 from tests.sinks.test_open_lineage import EVENTS, emitter, project_of
@@ -62,7 +64,7 @@ def test_the_schema_has_the_fields_of_the_facet() -> None:
     assert document["$id"] == SCHEMA
     schema = document["$defs"]["PenstockTriggerRunFacet"]["allOf"][1]
     facet = trigger_facet(replace(FIRING, backfill="b1"))
-    fields = {name for name in facet.__slots__ if not name.startswith("_")}
+    fields = {field.name for field in attr.fields(type(facet)) if field.name[0] != "_"}
     assert fields == set(schema["properties"])
     assert set(schema["required"]) <= fields
     assert schema["properties"]["kind"]["enum"] == [kind.value for kind in EventKind]

@@ -190,14 +190,13 @@ class HttpServer:
         settings = self._settings
         options: dict[str, Any] = {
             "access_log": False,  # the application has its own
-            "forwarded_allow_ips": settings.trusted_proxy or "",
             "h11_max_incomplete_event_size": _LARGEST_HEAD,
             "http": _protocol_of(ConnectionTable(settings)),
             "lifespan": "on",
             "log_config": None,
             "log_level": "warning",  # below are messages about its own start and end
             "loop": "asyncio",
-            "proxy_headers": settings.trusted_proxy is not None,
+            "proxy_headers": False,  # the application reads them: see `client_address`
             "server_header": False,
             "timeout_graceful_shutdown": 5,
             "timeout_keep_alive": _KEEP_ALIVE,

@@ -139,7 +139,8 @@ class HttpSettings:
         uploads: The same of ``on data_upload``.
         hosts: The accepted values of the header ``Host``. ``{port}`` is the port of the server.
         is_metrics_open: Whether ``/metrics`` needs no token.
-        trusted_proxy: The address of a proxy whose ``X-Forwarded-For`` is logged.
+        trusted_proxy: The address or network of proxies whose ``X-Forwarded-For`` says where a
+            request comes from; ``*`` for any, None for none.
         max_body: The size in bytes of a body at most.
         body_timeout: The seconds in which a body has to arrive.
         request_timeout: The seconds after which a request is given up.
