@@ -15,7 +15,9 @@ from penstock.engine.planning.recorded_plan import RecordedPlan
 from penstock.engine.state.records import ProcessId
 from penstock.engine.state.run_history import find_last_attempt
 from penstock.engine.state.store import State
+from penstock.errors import ArgumentError
 from penstock.project.project import Project
+from penstock.project.running import RunSettings
 from penstock.scheduler.values import WHOLE, EventKind, Firing, FiringState
 from penstock.server.firing_runner import find_attempt, plan_firing, read_options, run_firing
 from tests.engine.planning.test_reasons import NOW, Shop, days
@@ -81,6 +83,21 @@ def test_what_is_up_to_date_ends_at_once(tmp_path: Path) -> None:
     assert end.firing.state is FiringState.DONE, end
     assert end.result is not None
     assert end.result.run_id == "f1"
+
+
+def test_the_sinks_of_a_run_know_its_firing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, known = Shop(tmp_path), list[Firing | None]()
+
+    def end(_: object, __: object, settings: RunSettings) -> None:
+        known.append(settings.firing)
+        raise ArgumentError("that is all")
+
+    monkeypatch.setattr("penstock.project.running.execute_plan", end)
+    fired = firing(model="whole", key=WHOLE)
+    run_firing(shop.project.context, fired, threading.Event())
+    assert known == [fired]
 
 
 def test_a_model_that_is_gone_is_a_failed_firing(tmp_path: Path) -> None:

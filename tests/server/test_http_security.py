@@ -115,3 +115,41 @@ def test_requests_over_the_limit_are_refused_but_those_to_health() -> None:
 def test_an_answer_that_takes_too_long_is_given_up() -> None:
     settings = HttpSettings(hosts=("a",), request_timeout=0.05)
     assert asyncio.run(answer_all(["/firings"], settings))["/firings"] == [503, 503, 503]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("penstock.example.com", 200), ("127.0.0.1:80", 200), ("evil.example", 421)],
+)
+def test_the_host_is_that_of_the_request_behind_a_proxy_too(host: str, status: int) -> None:
+    settings = HttpSettings(
+        hosts=(*LOOPBACK_HOSTS, "penstock.example.com"), trusted_proxy="10.0.0.0/8"
+    )
+    seen = list[Any]()
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["client"][0])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask() -> list[int]:
+        statuses = list[int]()
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        headers = [
+            (b"host", host.encode()),
+            (b"x-forwarded-host", b"penstock.example.com"),
+            (b"x-forwarded-for", b"203.0.113.1"),
+        ]
+        scope: dict[str, Any] = {"type": "http", "path": "/health", "method": "GET"}
+        scope |= {"headers": headers}
+        scope |= {"client": ("10.0.0.1", 4711), "server": ("127.0.0.1", 80)}
+        guard = Guard(answer, lambda: settings, lambda route, status: None)
+        await guard(scope, asyncio.sleep, send)  # type: ignore[arg-type]  # nothing is received
+        return statuses
+
+    assert asyncio.run(ask()) == [status]
+    assert seen == (["203.0.113.1"] if status == 200 else [])

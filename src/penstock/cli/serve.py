@@ -77,7 +77,8 @@ def command(
     take longer than drain_timeout of [serve] are stopped, and the next process carries on with
     them. Several processes may serve one project: one of them decides.
 
-    With --warm, Spark is that of a warm session, which `penstock run` at a terminal joins.
+    `penstock run` of the project on this machine uses its Spark, unless --no-warm is given to
+    either, or `share` of [serve] is false.
 
     With --simulate, nothing runs: the times at which models would run are printed.
     """
@@ -123,14 +124,18 @@ def _serve(
 
 
 def _announce(context: ProjectContext, serve: ServeSettings, url: str | None) -> None:
-    address = f" on {url}" if url else ""
-    logging.getLogger("penstock.serve").info(
+    from penstock.engine.session.open_session import why_alone
+
+    address, log = f" on {url}" if url else "", logging.getLogger("penstock.serve")
+    log.info(
         "serves %s%s: %d models, %d slots",
         context.settings.name,
         address,
         len(context.models),
         serve.slots,
     )
+    if context.connections.is_shared and (reason := why_alone(context.settings)) is not None:
+        log.info("`penstock run` beside it starts Spark of its own: %s", reason)
 
 
 def _stop_at_signals(server: Server) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from penstock.rendering.text import SHORT_ID, slice_state
 
 if TYPE_CHECKING:
     from penstock.engine.answers.why import Why, WhyRun
+    from penstock.server.explaining import FiringCause, Triggering
 
 
 @click.command(
@@ -43,16 +45,21 @@ def command(
 
     Which run made it and for what reason; what it was made from, and which runs had made that; what
     a run would do with it now and why, or why it would not; what it waits for, which run is making
-    it, and which models read it. Starts no Spark.
+    it, and which models read it. Of a project that penstock serve runs: which events fired its last
+    run, and what it waits for. Starts no Spark.
     """
     if value is not None and partition is not None:
         raise ArgumentError("the slice is named twice", hint=f"penstock why {model} {value}")
+    from penstock.rendering.wire import plain
+    from penstock.server.explaining import explain_triggers
+
     with load_project(project_dir) as project:
         why = project.why(model, value or partition)
+        triggering = explain_triggers(project.context, why.model, why.slice, datetime.now(UTC))
     if as_json:
-        print_json(why)
+        print_json({**plain(why), "triggers": triggering})
         return
-    for line in lines(why):
+    for line in (*lines(why), *_trigger_lines(triggering)):
         say_prose(local(line))
 
 
@@ -83,6 +90,34 @@ def lines(why: Why) -> Iterator[str]:
     for line in why.held_by:
         yield f"  is being made: {line}"
     yield f"read by {', '.join(why.readers) or 'no model'}"
+
+
+def _trigger_lines(triggering: Triggering | None) -> Iterator[str]:
+    """Yield what triggers have done, for people."""
+    if triggering is None:
+        return
+    yield "triggers"
+    latest, pending = triggering.latest, triggering.pending
+    if latest is None:
+        yield "  nothing has fired it yet"
+    else:
+        began = "" if latest.started_at is None else f" at {clock(latest.started_at)}"
+        reason = f" ({latest.reason})" if latest.reason else ""
+        yield f"  last fired by {_cause(latest)}{began}: {latest.state}{reason}"
+    if pending is not None:
+        yield f"  fired by {_cause(pending)}, and has not begun"
+    for line in triggering.waits:
+        yield f"  {line}"
+    if triggering.due is not None:
+        yield f"  due next at {clock(triggering.due)}"
+
+
+def _cause(cause: FiringCause) -> str:
+    """``asset (asset:main.main.orders@12 and 2 more), after raw/a > raw/b``."""
+    more = f" and {len(cause.events) - 1} more" if len(cause.events) > 1 else ""
+    events = f" ({cause.events[0]}{more})" if cause.events else ""
+    chain = f", after {' > '.join(cause.chain)}" if cause.chain else ""
+    return f"{cause.kind}{events}{chain}"
 
 
 def _run(run: WhyRun) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.results import RunResult
     from penstock.model.lineage.models import ProjectLineage
     from penstock.project.context import ProjectContext
+    from penstock.scheduler.values import Firing
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class RunSettings:
         notifies: Notify those whom the project's settings name.
         run_id: The id of the run; None for a new one.
         cancelled: Stops the run when another thread sets it.
+        firing: The firing of which this is a run; None of a run that a person asks for.
     """
 
     jobs: int | None = None
@@ -46,6 +48,7 @@ class RunSettings:
     notifies: bool = True
     run_id: str | None = None
     cancelled: threading.Event | None = None
+    firing: Firing | None = None
 
 
 def run_request(
@@ -193,7 +196,7 @@ def _open_sinks(
 
             lineage, client = partial(column_lineage, context), client_of(to)
             models = context.by_name
-            sinks.append(Emitter(settings, to.namespace, models, lineage, client, send))
+            sinks.append(Emitter(settings, to.namespace, models, lineage, client, send, run.firing))
         if run.notifies and settings.notify:
             from penstock.engine.planning.run_arguments import selection_of
             from penstock.sinks.notify import Notifier, notifying

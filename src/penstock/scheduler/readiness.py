@@ -119,7 +119,7 @@ def find_wait(firing: Firing, pauses: Iterable[Pause], moment: datetime) -> Wait
         end_times = [pause.until for pause in active_pauses if pause.until is not None]
         is_limited = len(end_times) == len(active_pauses)
         until = max((*end_times, *([ready_at] if ready_at else []))) if is_limited else None
-        return Wait(_describe_pause(active_pauses[0]), until)
+        return Wait(describe_pause(active_pauses[0]), until)
     if ready_at:
         return Wait(f"debounced until {_format_time(ready_at)}", ready_at)
     return None
@@ -142,7 +142,15 @@ def _update_sources(firing: Firing, reader: Subscription | None) -> Firing:
     return firing if missing == firing.missing else replace(firing, missing=missing)
 
 
-def _describe_pause(pause: Pause) -> str:
+def describe_pause(pause: Pause) -> str:
+    """Describe a pause for people.
+
+    Args:
+        pause: The pause.
+
+    Returns:
+        By whom, until when and why.
+    """
     text = f"paused by {pause.user}" if pause.user else "paused"
     if pause.until:
         text += f" until {_format_time(pause.until)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,15 +13,26 @@ from penstock.engine.state.agenda_tables import (
     FILE,
     FIRING,
     FRESHNESS,
+    OUTCOME,
     PAUSE,
     POSITION,
     SCHEDULE,
 )
 from penstock.engine.state.run_history import batches
 from penstock.engine.state.tables import to_moment
-from penstock.scheduler.values import Agenda, FiringState, Pause
-from penstock.server.agenda_rows import Position, as_firing, as_freshness, as_mark, as_pause
+from penstock.scheduler.values import Agenda, FiringState, OutcomeKind, Pause
+from penstock.server.agenda_rows import (
+    FiringRecord,
+    Position,
+    as_firing,
+    as_firing_record,
+    as_freshness,
+    as_mark,
+    as_pause,
+    moment_or_none,
+)
 
+_PENDING = (FiringState.WAITING.value, FiringState.QUEUED.value)
 _OPEN = [state.value for state in FiringState if state.is_open]
 
 
@@ -38,6 +49,70 @@ class AgendaCounts:
     firings: Mapping[FiringState, int]
     undecided: int = 0
     oldest_undecided: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTraces:
+    """The traces that events left of one model.
+
+    Attributes:
+        latest: The newest firing that waits no more: it runs, or has ended.
+        pending: The newest firing that has not begun to run.
+        ignored: The id of the newest event that was ignored for the model after `latest`.
+        ignored_reason: Why it was.
+        undecided: The ids of events that ask for the model, and are not decided.
+    """
+
+    latest: FiringRecord | None = None
+    pending: FiringRecord | None = None
+    ignored: str | None = None
+    ignored_reason: str | None = None
+    undecided: tuple[str, ...] = ()
+
+
+def read_traces(
+    connection: Connection, model: str, keys: Collection[str] | None, messages: Collection[str]
+) -> ModelTraces:
+    """Return the traces of a model, or of some of its slices.
+
+    Args:
+        connection: The catalog.
+        model: The name of the model.
+        keys: The keys of the slices; None for all.
+        messages: The names of the messages that it waits for.
+
+    Returns:
+        The traces.
+    """
+    is_pending = FIRING.c.state.in_(_PENDING)
+    firings = select(FIRING).where(FIRING.c.model == model).order_by(FIRING.c.firing_id.desc())
+    events = select(EVENT.c.event_id).where(EVENT.c.source.in_([*messages, model]))
+    outcomes = (
+        select(OUTCOME.c.event_id, OUTCOME.c.reason, EVENT.c.decided_at)
+        .join(EVENT, EVENT.c.event_id == OUTCOME.c.event_id)
+        .where(OUTCOME.c.model == model, OUTCOME.c.outcome == OutcomeKind.IGNORED.value)
+        .order_by(EVENT.c.recorded_at.desc(), EVENT.c.event_id.desc())
+    )
+    if keys is not None:
+        part = EVENT.c.partition_value
+        firings = firings.where(FIRING.c.slice_key.in_(keys))
+        events, outcomes = (
+            query.where(part.is_(None) | part.in_(keys)) for query in (events, outcomes)
+        )
+    latest = connection.execute(firings.where(~is_pending).limit(1)).one_or_none()
+    pending = connection.execute(firings.where(is_pending).limit(1)).one_or_none()
+    undecided = events.where(EVENT.c.decided_at.is_(None)).order_by(EVENT.c.recorded_at)
+    ignored = connection.execute(outcomes.limit(1)).one_or_none()
+    begun_at = None if latest is None else moment_or_none(latest.queued_at)
+    if ignored is not None and begun_at is not None and to_moment(ignored.decided_at) < begun_at:
+        ignored = None
+    return ModelTraces(
+        None if latest is None else as_firing_record(latest),
+        None if pending is None else as_firing_record(pending),
+        None if ignored is None else ignored.event_id,
+        None if ignored is None else ignored.reason,
+        tuple(connection.execute(undecided).scalars()),
+    )
 
 
 def load_agenda(connection: Connection) -> Agenda:

@@ -187,7 +187,7 @@ def run_firing(
 
     try:
         context, plan, run_id = plan_firing(context, firing)
-        settings = RunSettings(on_event=sink, run_id=run_id, cancelled=cancelled)
+        settings = RunSettings(on_event=sink, run_id=run_id, cancelled=cancelled, firing=firing)
         result = execute_plan(context, plan, settings)
     except Exception as error:  # the thread of a firing must end in a state, whatever happened
         reason = " ".join(str(error).split())

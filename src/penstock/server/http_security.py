@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError, InputError, PenstockError
+from penstock.server.client_address import find_client
 from penstock.server.http_values import ANY_NAME, HttpSettings, TokenVerifier
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from penstock.server.token_limits import TokenLimits
 
 LOG = logging.getLogger("penstock.http")
 HEALTH_PATH = "/health"
@@ -158,21 +161,40 @@ def read_token(request: Request) -> str | None:
     return secret
 
 
-async def authorize(request: Request, verify: Verify, name: str | None = None) -> None:
+async def authorize(
+    request: Request, verify: Verify, limits: TokenLimits, name: str | None = None
+) -> None:
     """Check the token of a request. The answer is the same for unknown names and wrong tokens.
+
+    An address that has shown too many wrong tokens is answered with 429, unless this one is right.
 
     Args:
         request: The request.
         verify: Compares a secret with the tokens of names.
+        limits: Counts wrong tokens.
         name: The message that the request sends. None asks for a token of `ANY_NAME`.
 
     Raises:
         Unauthorized: If there is no token of that name, or of `ANY_NAME`.
+        RefusedRequest: If the address has shown too many wrong tokens.
     """
-    secret = read_token(request)
     names = (ANY_NAME,) if name is None else (name, ANY_NAME)
-    if secret is None or not await verify(names, secret):
+    try:
+        secret = read_token(request)
+        if secret is not None and await verify(names, secret):
+            return
+    except Unauthorized:
+        secret = ""  # which is no token either
+    address = request.client.host if request.client is not None else ""
+    seconds = None if secret is None else limits.count_wrong(address)
+    if seconds is None:
         raise Unauthorized()
+    raise RefusedRequest(
+        429,
+        "too many requests of this address have had a wrong token",
+        hint="send a token that is right; `penstock events token` creates one",
+        headers={"Retry-After": str(seconds)},
+    )
 
 
 def make_verify(tokens: TokenVerifier, run: Callable[..., Awaitable[Any]]) -> Verify:
@@ -255,7 +277,7 @@ def answer_error(error: PenstockError, status: int | None = None) -> Response:
     return answer_json(status, {"error": {"message": error.message, "hint": error.hint}}, headers)
 
 
-_UNREAD = frozenset({400, 401, 404, 405, 408, 413, 415, 421, 500, 503})
+_UNREAD = frozenset({400, 401, 404, 405, 408, 413, 415, 421, 429, 500, 503})
 
 
 @dataclass(slots=True)
@@ -313,6 +335,7 @@ class Guard:
 
     async def _answer(self, exchange: _Exchange, receive: Receive) -> None:
         scope, settings = exchange.scope, self._read_settings()
+        scope["client"] = (_client_of(scope, settings), 0)
         try:
             self._check(scope, settings)
             async with asyncio.timeout(settings.request_timeout):
@@ -346,6 +369,13 @@ class Guard:
                 hint="send it again later",
                 headers=RETRY_LATER,
             )
+
+
+def _client_of(scope: Scope, settings: HttpSettings) -> str:
+    headers = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    forwarded = [value.decode("latin-1") for value in headers]
+    peer = (scope.get("client") or (None,))[0]
+    return find_client(peer, forwarded, settings.trusted_proxy)
 
 
 def _gives_up() -> RefusedRequest:

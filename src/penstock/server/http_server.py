@@ -189,14 +189,13 @@ class HttpServer:
         settings = self._settings
         options: dict[str, Any] = {
             "access_log": False,  # the application writes an access log
-            "forwarded_allow_ips": settings.trusted_proxy or "",
             "h11_max_incomplete_event_size": _MAX_HEAD,
             "http": _build_protocol(ConnectionTable(settings)),
             "lifespan": "on",
             "log_config": None,
             "log_level": "warning",  # no messages about the start and end of uvicorn
             "loop": "asyncio",
-            "proxy_headers": settings.trusted_proxy is not None,
+            "proxy_headers": False,  # the application reads them: see `client_address`
             "server_header": False,
             "timeout_graceful_shutdown": 5,
             "timeout_keep_alive": _KEEP_ALIVE,

@@ -139,7 +139,8 @@ class HttpSettings:
         uploads: The names of the messages of ``on data_upload``, by model. `names` has them, too.
         hosts: The accepted values of the header ``Host``. ``{port}`` is the port of the server.
         is_metrics_open: Whether ``/metrics`` needs no token.
-        trusted_proxy: The address of a proxy. The log has the client of its ``X-Forwarded-For``.
+        trusted_proxy: The address or network of proxies whose ``X-Forwarded-For`` names the client
+            of a request; ``*`` for any, None for none.
         max_body: The maximum size of a body.
         body_timeout: The time limit for the arrival of a body.
         request_timeout: The time limit of a request.

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
@@ -29,12 +29,12 @@ from penstock.server.http_security import (
     answer_json,
     authorize,
     log_error,
-    read_token,
 )
 from penstock.server.http_values import AgendaReader, Health, HttpSettings
 from penstock.server.metrics import Metrics
 from penstock.server.payloads import check_content, parse_payload, partitions_of, read_body
 from penstock.server.recording import Recorder
+from penstock.server.token_limits import TokenLimits
 from penstock.uuid7 import new_uuid7
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class Services:
         probe: Measures the health.
         metrics: The metrics.
         agenda: Reads the agenda; None if the process has no agenda.
+        limits: Counts wrong tokens.
     """
 
     settings: HttpSettings
@@ -127,6 +128,7 @@ class Services:
     probe: HealthProbe
     metrics: Metrics
     agenda: AgendaReader | None = None
+    limits: TokenLimits = field(default_factory=TokenLimits)
 
 
 Handler = Callable[["Request", Services], Awaitable["Response"]]
@@ -236,9 +238,9 @@ async def show_health(request: Request, services: Services) -> Response:
     Returns:
         200 if the process is healthy, else 503.
     """
-    has_token = read_token(request) is not None
+    has_token = "authorization" in request.headers
     if has_token:
-        await authorize(request, services.verify)
+        await authorize(request, services.verify, services.limits)
     health = await services.probe.read()
     document: dict[str, Any] = {"status": "ok" if health.is_healthy else "unavailable"}
     if has_token:
@@ -408,16 +410,17 @@ async def _authorize_message(route: ServedRoute, request: Request, services: Ser
     request.state.message, request.state.form = name, route.form
     # If the model has no such message, verify the token against a name that no message has. So
     # neither the answer nor its duration reveals which models exist.
-    await authorize(request, services.verify, route.form if name is None else name)
+    message = route.form if name is None else name
+    await authorize(request, services.verify, services.limits, message)
 
 
 async def _authorize_all(_: ServedRoute, request: Request, services: Services) -> None:
-    await authorize(request, services.verify)
+    await authorize(request, services.verify, services.limits)
 
 
 async def _authorize_metrics(_: ServedRoute, request: Request, services: Services) -> None:
     if not services.settings.is_metrics_open:
-        await authorize(request, services.verify)
+        await authorize(request, services.verify, services.limits)
 
 
 async def _permit_everyone(_: ServedRoute, __: Request, ___: Services) -> None:

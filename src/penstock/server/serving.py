@@ -83,6 +83,7 @@ class Server:
         """
         self._options = options
         self._serve = context.settings.serve
+        context.connections.serve_project(shares=self._serve.share)
         self.holder = new_uuid7()
         self.store = open_agenda(context)
         self._leadership = Leadership(self.store.catalog, self.holder)

@@ -255,6 +255,7 @@ KEYS: tuple[Key, ...] = (
     Key("serve", "trusted_proxy", str | bool, False, _parse_proxy),
     Key("serve", "slots", int, 2, partial(_parse_number, least=1)),
     Key("serve", "backfill_share", int | float, 0.5, _parse_share),
+    Key("serve", "share", bool, True),
     Key("serve", "poll", str, "1s", _parse_period),
     Key("serve", "file_poll", str, "30s", _parse_period),
     Key("serve", "drain_timeout", str, "60s", _TIMEOUT),

@@ -29,6 +29,7 @@ class ServeSettings:
             whoever connects, False nobody.
         slots: The number of runs at once.
         backfill_share: The part of the slots that backfills may take, above 0 and up to 1.
+        share: Whether `penstock run` of the project on this machine may use its Spark.
         poll: How long it waits between two looks at the lakes.
         file_poll: How long it waits between two looks at files.
         drain_timeout: How long runs may go on after SIGTERM; None until they end.
@@ -46,6 +47,7 @@ class ServeSettings:
     trusted_proxy: str | bool
     slots: int
     backfill_share: float
+    share: bool
     poll: float
     file_poll: float
     max_body: int

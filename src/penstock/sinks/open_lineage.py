@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.model.definition.model import Model
     from penstock.model.lineage.models import ProjectLineage
     from penstock.model.values.asset import TableName
+    from penstock.scheduler.values import Firing
     from penstock.settings.config import Settings
     from penstock.settings.sink_settings import OpenLineageSettings
 
@@ -78,7 +79,8 @@ class Emitter:
     """A sink that sends what it hears as events of OpenLineage.
 
     ``lineage`` is asked for the columns when a step ends. ``report`` receives a notice where
-    nothing can be sent. The sink is called from the threads of a run.
+    nothing can be sent. ``firing`` is what fired the run. The sink is called from the threads of a
+    run.
     """
 
     settings: Settings
@@ -87,6 +89,7 @@ class Emitter:
     lineage: Callable[[], ProjectLineage]
     client: OpenLineageClient
     report: EventSink
+    firing: Firing | None = None
     run_id: str = ""
     runs: dict[str, str] = field(default_factory=dict)
     failed: bool = False
@@ -163,6 +166,10 @@ class Emitter:
 
         engine = processing_engine_run.ProcessingEngineRunFacet(version("pyspark"), "spark")
         facets: dict[str, RunFacet] = {"processing_engine": engine}
+        if self.firing is not None:
+            from penstock.sinks.trigger_facet import NAME, trigger_facet
+
+            facets |= {NAME: trigger_facet(self.firing)}
         if is_step:
             job = parent_run.Job(self.namespace, self.settings.name)
             facets |= {"parent": parent_run.ParentRunFacet(parent_run.Run(self.run_id), job)}

@@ -29,7 +29,7 @@ def test_threads_start_one_session(
 ) -> None:
     started = list[object]()
 
-    def open_slowly(*_: Any) -> object:
+    def open_slowly(*_: Any, **__: Any) -> object:
         time.sleep(0.1)
         started.append(object())
         return started[-1]
@@ -59,3 +59,33 @@ def test_a_session_that_was_given_is_not_released(tmp_path: Path) -> None:
     project = Project.load(root, spark=given)
     project.context.connections.release_session()
     assert project.context.connections.session(ignore) is given
+
+
+@pytest.mark.parametrize(
+    ("warm", "shares", "opens_with"),
+    [
+        (None, True, (None, True)),
+        (True, True, (True, True)),
+        (False, True, (False, False)),
+        (None, False, (False, False)),
+        (True, False, (True, False)),
+    ],
+)
+def test_who_serves_shares_its_session(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    warm: bool | None,
+    shares: bool,
+    opens_with: tuple[bool | None, bool],
+) -> None:
+    opened = list[tuple[object, object]]()
+
+    def open_nothing(_: Any, warm: Any, *__: Any, is_serving: bool) -> object:
+        opened.append((warm, is_serving))
+        return object()
+
+    monkeypatch.setattr(open_session, "open_session", open_nothing)
+    connections = Project.load(write_project(tmp_path / "p", ORDERS), warm=warm).context.connections
+    connections.serve_project(shares=shares)
+    connections.session(ignore)
+    assert opened == [opens_with]

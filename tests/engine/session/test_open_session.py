@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,11 @@ from typing import Any
 import pytest
 
 from penstock.engine.session import open_session as opening
-from penstock.engine.session.open_session import lasting, open_session, stays, unfit
-from penstock.engine.session.spark import warm_address
+from penstock.engine.session import warm as warming
+from penstock.engine.session.open_session import lasting, open_session, stays, unfit, why_alone
+from penstock.engine.session.spark import REMOTE, warm_address
+from penstock.engine.session.warm import place_of
+from penstock.engine.session.warm_files import ServerPlace, ServerRecord
 from penstock.engine.session.warm_servers import servers, start, stop
 from penstock.errors import ArgumentError, ConfigError, EnvironmentMissing
 from penstock.events import Event, Notice, ignore
@@ -186,3 +191,149 @@ def test_what_spark_reads_of_the_environment_is_known(tmp_path: Path) -> None:
     assert not spark.ci
     assert load_settings(tmp_path, environ={"CI": "true"}).spark.ci
     assert not load_settings(tmp_path, environ={"CI": "false"}).spark.ci
+
+
+def silent(event: Event) -> None:
+    """Fail for whatever is told."""
+    pytest.fail(f"{event}")
+
+
+class WarmClient:
+    """What stands in for a session of a server."""
+
+    is_stopped = False
+
+    def stop(self) -> None:
+        """End the session."""
+        self.is_stopped = True
+
+
+@pytest.fixture
+def server(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[ServerPlace, list[Any]]]:
+    """A server that lives, with the sessions that were opened on it; nobody watches."""
+    terminal(monkeypatch, is_one=False)
+    lacking(monkeypatch)
+    sessions = list[Any]()
+
+    def connect(_: ServerRecord) -> WarmClient:
+        client = WarmClient()
+        sessions.append(client)
+        return client
+
+    monkeypatch.setattr(warming, "connect", connect)
+    monkeypatch.setenv(REMOTE, "")  # which joining sets
+    place = place_of(settings.spark)
+    with place.hold_server() or ExitStack(), socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        place.write_record(ServerRecord(os.getpid(), port, "t", 0.0, "4.3.0", "local[*]"))
+        yield place, sessions
+
+
+Server = tuple[ServerPlace, list[Any]]
+
+
+def test_a_run_joins_the_process_that_serves_its_project(
+    settings: Settings, server: Server
+) -> None:
+    told, place = list[Event](), server[0]
+    place.set_idle(60)
+    with ExitStack() as serving, ExitStack() as run:
+        served = open_session(settings, None, told.append, serving, is_serving=True)
+        assert told == []
+        joined = open_session(settings, None, told.append, run)
+        assert (served, joined) == tuple(server[1])
+        (notice,) = told
+        assert isinstance(notice, Notice)
+        assert notice.message == (
+            "Spark is that of `penstock serve` of this project; --no-warm starts another"
+        )
+    assert place.idle(0) == 60  # neither lets the server stay longer
+    assert not place.is_used()
+    assert all(session.is_stopped for session in server[1])
+
+
+@pytest.mark.parametrize("warm", [None, False])
+def test_a_run_joins_no_server_that_serves_nothing(
+    settings: Settings, server: Server, warm: bool | None
+) -> None:
+    assert open_session(settings, warm, silent) is COLD
+    assert server[1] == []
+
+
+def test_a_run_joins_only_who_serves_its_project_with_its_settings(
+    settings: Settings, server: Server, tmp_path: Path
+) -> None:
+    others = (
+        replace(settings, root=tmp_path / "other"),
+        replace(settings, environment="prod"),
+        replace(settings, spark=replace(settings.spark, conf={"spark.driver.memory": "2g"})),
+        replace(settings, spark=replace(settings.spark, warm=None)),
+        replace(settings, spark=replace(settings.spark, master="spark://host:7077")),
+    )
+    with ExitStack() as serving:
+        open_session(settings, None, ignore, serving, is_serving=True)
+        assert open_session(settings, False, silent) is COLD
+        for other in others:
+            assert open_session(other, None, silent) is COLD
+    assert len(server[1]) == 1
+
+
+def test_a_run_starts_its_own_spark_when_serve_has_released_its(
+    settings: Settings, server: Server
+) -> None:
+    place, serving = server[0], ExitStack()
+    open_session(settings, None, ignore, serving, is_serving=True)
+    serving.close()
+    assert not place.is_used()
+    assert open_session(settings, None, silent) is COLD
+    with serving:  # the next firing of serve
+        open_session(settings, None, ignore, serving, is_serving=True)
+        assert open_session(settings, None, ignore) in server[1]
+
+
+def test_who_has_joined_keeps_the_server_when_serve_ends(
+    settings: Settings, server: Server
+) -> None:
+    place, serving, run = server[0], ExitStack(), ExitStack()
+    open_session(settings, None, ignore, serving, is_serving=True)
+    joined = open_session(settings, None, ignore, run)
+    serving.close()
+    assert place.is_used()
+    with place.alone() as unused:
+        assert not unused
+    assert not server[1][1].is_stopped
+    assert joined is server[1][1]
+    run.close()
+    assert not place.is_used()
+
+
+def test_a_server_that_is_silent_ends_in_a_session_of_the_run(
+    settings: Settings, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: ServerRecord) -> None:
+        raise PermissionError("UNAUTHENTICATED")
+
+    told = list[Event]()
+    with ExitStack() as serving:
+        open_session(settings, None, ignore, serving, is_serving=True)
+        monkeypatch.setattr(warming, "connect", refuse)
+        assert open_session(settings, None, told.append) is COLD
+        assert server[0].record() is not None  # others use it: it is left alone
+    (notice,) = told
+    assert isinstance(notice, Notice)
+    assert "Spark runs in this process: the warm Spark server" in notice.message
+
+
+def test_serve_says_why_nobody_can_join_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch)
+    assert why_alone(settings) is None
+    lacking(monkeypatch, "grpc")
+    assert "penstock-spark[warm]" in str(why_alone(settings))
+    assert open_session(settings, None, silent, is_serving=True) is COLD
+    cluster = replace(settings, spark=replace(settings.spark, master="spark://host:7077"))
+    assert why_alone(cluster) == "the master is spark://host:7077"
+    assert open_session(cluster, None, silent, is_serving=True) is COLD

@@ -11,13 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from penstock.engine.session.warm import end_server, missing_packages
 from penstock.engine.session.warm_files import ServerPlace, ServerRecord
+from penstock.project.project import Project
+from penstock.scheduler.values import EventKind, TriggerEvent
+from penstock.server.opening import open_agenda
 from tests.engine.toy import write_project
 
 ROOT = Path(__file__).parents[3]
@@ -35,6 +39,14 @@ SLOW = {
     "models/quick": """
         -- pipeline
         -- materialize ducklake://main/quick
+        SELECT count(*) AS n FROM range(10)
+    """,
+}
+SERVED = SLOW | {
+    "models/served": """
+        -- pipeline
+        -- on webhook name=go
+        -- materialize ducklake://main/served
         SELECT count(*) AS n FROM range(10)
     """,
 }
@@ -78,9 +90,21 @@ def test_the_marked_tests_pass_over_a_warm_server() -> None:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project whose servers have a directory of their own, and end with the test."""
+    yield from _shop(tmp_path, monkeypatch, SLOW)
+
+
+@pytest.fixture
+def served_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The same with a model that a message fires."""
+    yield from _shop(tmp_path, monkeypatch, SERVED)
+
+
+def _shop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: Mapping[str, str]
+) -> Iterator[Path]:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.delenv("SPARK_CONNECT_MODE_ENABLED", raising=False)
-    root = write_project(tmp_path / "shop", SLOW)
+    root = write_project(tmp_path / "shop", models)
     with (root / "penstock.toml").open("a") as file:
         file.write(TOML)
     yield root
@@ -168,6 +192,33 @@ def test_a_server_ends_when_it_is_idle(shop: Path) -> None:
     while place.is_alive():
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+@pytest.mark.warm
+@pytest.mark.skipif(KILLS not in os.environ, reason=f"takes a minute: {KILLS}=1")
+@needs_packages
+def test_a_run_beside_serve_outlives_it_and_says_that_spark_was_killed(served_shop: Path) -> None:
+    shop = served_shop
+    project = Project.load(shop)
+    message = TriggerEvent("message:go/1", EventKind.MESSAGE, "go", datetime.now(UTC), payload={})
+    assert open_agenda(project.context).accept(message)
+    serve = penstock(shop, "serve", "--no-http")
+    _wait_for(serve, "ended served: done")
+    _, record = _server(shop)
+    slow = penstock(shop, "run", "slow", "--json")
+    _wait_for(slow, "Spark is that of `penstock serve`")
+    _wait_for(slow, PHASE)
+    serve.send_signal(signal.SIGTERM)
+    serve.communicate(timeout=60)
+    assert serve.returncode == 0
+    assert slow.poll() is None
+    assert _server(shop)[1] == record
+    os.killpg(record.pid, signal.SIGKILL)
+    said = slow.communicate(timeout=60)[0]
+    assert slow.returncode == 1
+    assert "Spark has ended" in said, said
+    states = {model.model: model.state for model in project.status()}
+    assert (states["served"], states["slow"]) == ("materialized", "failed")
 
 
 @pytest.mark.warm

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from penstock.engine.session.cache import scripts
@@ -104,6 +105,8 @@ class Connections:
         self._spark = spark
         self._warm = warm
         self._is_own = False  # whether these connections started the session
+        self.is_shared = False  # whether other runs of the project are to join the session
+        self._uses = ExitStack()  # of a warm server
         self._closed = False
         self._lakes: dict[str, Lake] = {}
         self._catalogs: dict[str, Catalog] = {}
@@ -133,9 +136,23 @@ class Connections:
                 from penstock.engine.session.spark import told_start
 
                 with told_start(self.settings.spark, sink):
-                    self._spark = open_session(self.settings, self._warm, sink)
+                    self._spark = open_session(
+                        self.settings, self._warm, sink, self._uses, is_serving=self.is_shared
+                    )
                 self._is_own = True
             return self._spark
+
+    def serve_project(self, *, shares: bool) -> None:
+        """Serve the project with the session that is still to be started.
+
+        Args:
+            shares: Whether other runs of the project may join it. Else it is one of this process,
+                unless a warm one was asked for.
+        """
+        if shares and self._warm is not False:
+            self.is_shared = True
+        elif self._warm is None:
+            self._warm = False
 
     def draws_bars(self) -> bool:
         """Return whether the session that a user gave draws progress bars on the terminal."""
@@ -167,6 +184,7 @@ class Connections:
             from penstock.engine.session.spark import end
 
             end(self._spark)
+            self._uses.close()  # a warm server may end, or is to be joined anew
             self._spark = None
             for lake in self._lakes.values():  # they hold the session that has ended
                 lake.close()

@@ -1,11 +1,15 @@
-"""Open the session of a project: one of a warm server, or one of this process."""
+"""Open the session of a project: one of a warm server, or one of this process.
+
+A process that serves a project uses a warm server, and marks it: other runs of the project join it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from penstock.engine.session.spark import (
@@ -24,53 +28,143 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INSTALL = "pip install 'penstock-spark[warm]'"
+_AFTER_SERVING = 60.0  # seconds for which a server stays after `penstock serve`: for a restart
+_SHARED = "Spark is that of `penstock serve` of this project; --no-warm starts another"
 _SAID = "said-warm-packages"  # in the cache: that packages are missing is said once
 
 
-def open_session(settings: Settings, warm: bool | None, sink: EventSink) -> SparkSession:
-    """The session of a project. ``warm``: whether it is one of a server that stays; None: where
-    somebody watches, and a server can be had.
+def open_session(
+    settings: Settings,
+    warm: bool | None,
+    sink: EventSink,
+    uses: ExitStack | None = None,
+    *,
+    is_serving: bool = False,
+) -> SparkSession:
+    """Open the session of a project.
 
-    Raises ArgumentError and EnvironmentMissing where a warm one is asked for and cannot be had, and
-    what `start_session` raises.
+    Args:
+        settings: The settings of the project.
+        warm: Whether it is one of a server that stays; None for such a one where somebody watches,
+            or a process serves the project, and a server can be had.
+        sink: Receives what is to be told of it.
+        uses: Is closed to leave the server before this process ends.
+        is_serving: Whether this process serves the project, and other runs of the project are to
+            join the server.
+
+    Returns:
+        The session.
+
+    Raises:
+        ArgumentError: A warm one is asked for, and the settings allow none.
+        EnvironmentMissing: A warm one is asked for and cannot be had, or Spark cannot start.
+        ConfigError: Spark does not start with these settings.
     """
-    if warm is None:
-        # Whether somebody is there to run the next command, or cell.
-        is_watched = not settings.spark.ci and (sys.stdout.isatty() or "ipykernel" in sys.modules)
-        if not is_watched:
-            warm = False
-    session = None if warm is False else _warm_session(settings, sink, asked=warm is not None)
+    uses = ExitStack() if uses is None else uses
+    session = None
+    if warm is None and not (is_serving or _is_watched(settings)):
+        session = _join_serving(settings, sink, uses)
+    elif warm is not False:
+        asks = warm is not None
+        if _can_be_warm(settings, sink, asks=asks, is_serving=is_serving):
+            session = _warm_session(settings, sink, uses, asks=asks, is_serving=is_serving)
     return session or start_session(settings.spark, settings.name)
 
 
-def _warm_session(settings: Settings, sink: EventSink, *, asked: bool) -> SparkSession | None:
-    """A session of a warm server; None where none can be had and none was ``asked`` for."""
-    spark = settings.spark
+def _is_watched(settings: Settings) -> bool:
+    """Return whether somebody is there to run the next command, or cell."""
+    return not settings.spark.ci and (sys.stdout.isatty() or "ipykernel" in sys.modules)
+
+
+def why_alone(settings: Settings) -> str | None:
+    """Return why other runs of a project cannot join the process that serves it.
+
+    Args:
+        settings: The settings of the project.
+
+    Returns:
+        The reason; None where they can.
+    """
+    from penstock.engine.session.warm import missing_packages
+
     if (reason := unfit(settings)) is not None:
-        if asked:
-            raise ArgumentError(f"there is no warm session: {reason}", hint="leave out --warm")
+        return reason
+    if missing_packages():
+        return f"the extra `warm` is missing: {INSTALL}"
+    return None
+
+
+def _join_serving(settings: Settings, sink: EventSink, uses: ExitStack) -> SparkSession | None:
+    """Return a session of the server with which a process serves the project, if one does."""
+    from penstock.engine.session.warm import WarmSession, find_serving
+
+    spark = settings.spark
+    if spark.warm is None or why_alone(settings) is not None:
         return None
-    from penstock.engine.session.warm import WarmSession, missing_packages
+    try:
+        if find_serving(spark, _key_of(settings)) is None:
+            return None
+        warm = WarmSession(spark, spark.warm, leaves_idle=True)
+        session = warm.join()
+    except PenstockError as error:
+        sink(Notice(f"Spark runs in this process: {error}"))
+        return None
+    if session is not None:
+        uses.callback(warm.close)
+        sink(Notice(_SHARED))
+    return session
+
+
+def _can_be_warm(settings: Settings, sink: EventSink, *, asks: bool, is_serving: bool) -> bool:
+    """Return whether a warm session can be had; raise for one that is asked for and cannot."""
+    if (reason := unfit(settings)) is not None:
+        if asks:
+            raise ArgumentError(f"there is no warm session: {reason}", hint="leave out --warm")
+        return False
+    from penstock.engine.session.warm import missing_packages
 
     if lacks := missing_packages():
-        if asked:
+        if asks:
             raise EnvironmentMissing(
                 f"a warm session needs {', '.join(lacks)}, which cannot be imported", hint=INSTALL
             )
-        _say_once(settings, sink)
-        return None
+        if not is_serving:
+            _say_once(settings, sink)
+        return False
+    return True
+
+
+def _warm_session(
+    settings: Settings, sink: EventSink, uses: ExitStack, *, asks: bool, is_serving: bool
+) -> SparkSession | None:
+    """Return a session of a warm server; None where there is trouble and nobody asks for one."""
+    from penstock.engine.session.warm import WarmSession
+
+    spark, project = settings.spark, _key_of(settings)
     assert spark.warm is not None, "otherwise it is unfit"
+    idle = min(spark.warm, _AFTER_SERVING) if is_serving else spark.warm
     try:
-        warm = WarmSession(spark, spark.warm)
+        warm = WarmSession(spark, idle, leaves_idle=is_serving)
         session = warm.open()
+        uses.callback(warm.close)
+        if is_serving:
+            uses.enter_context(warm.place.serve(project))
     except PenstockError as error:
-        if asked:
+        if asks:
             raise
         sink(Notice(f"Spark runs in this process: {error}"))
         return None
-    if warm.started:
+    if not is_serving and warm.place.is_serving(project):
+        sink(Notice(_SHARED))
+    elif warm.started and not is_serving:
         sink(Notice(stays(spark.warm)))
     return session
+
+
+def _key_of(settings: Settings) -> str:
+    """Return what names a project in its environment among the projects of this user."""
+    text = f"{settings.root.resolve()}\0{settings.environment or ''}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def stays(idle: float) -> str:

@@ -21,8 +21,19 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from penstock.engine.session.class_archive import with_archive
-from penstock.engine.session.spark import CLIENT, REMOTE, class_archive, session_conf, warm_address
-from penstock.engine.session.warm_files import ServerPlace, ServerRecord, key_of
+from penstock.engine.session.spark import (
+    CLIENT,
+    REMOTE,
+    class_archive,
+    session_conf,
+    warm_address,
+)
+from penstock.engine.session.warm_files import (
+    ServerPlace,
+    ServerRecord,
+    key_of,
+    places,
+)
 from penstock.engine.session.warm_server import OCCUPIED, TOKEN, answers, order
 from penstock.errors import ConfigError, EnvironmentMissing
 from penstock.settings.config import SparkSettings
@@ -55,52 +66,97 @@ def _is_there(name: str) -> bool:
 
 def place_of(settings: SparkSettings) -> ServerPlace:
     """Return the place of the server of these settings. Raises EnvironmentMissing."""
+    return ServerPlace.of(_key_of(settings))
+
+
+def find_serving(settings: SparkSettings, project: str) -> ServerPlace | None:
+    """Return the place of the server with these settings if it serves a project. Makes nothing.
+
+    Args:
+        settings: The settings of Spark.
+        project: The name of the project among those of this user.
+
+    Returns:
+        The place; None where no such server serves it.
+    """
+    key = _key_of(settings)
+    matches = (place for place in places() if place.key == key and place.is_serving(project))
+    return next(matches, None)
+
+
+def _key_of(settings: SparkSettings) -> str:
     environ = {k: text for k, text in settings.environ.items() if not k.startswith(_MODE)}
     if environ.get(_PYTHON) == sys.executable:  # set by a start of Spark in this process
         del environ[_PYTHON]
-    return ServerPlace.of(key_of(session_conf(settings), environ))
+    return key_of(session_conf(settings), environ)
 
 
 class WarmSession:
-    """A session of a warm server, which this process uses until it ends."""
+    """A session of a warm server, which this process uses until it closes it, or ends."""
 
-    def __init__(self, settings: SparkSettings, idle: float) -> None:
-        """``idle``: seconds without use after which the server ends."""
+    def __init__(self, settings: SparkSettings, idle: float, *, leaves_idle: bool = False) -> None:
+        """Open nothing yet.
+
+        Args:
+            settings: The settings of Spark.
+            idle: Seconds without use after which the server ends.
+            leaves_idle: Whether a server that is there keeps its own.
+        """
         self._settings = settings
         self._idle = idle
-        self._place = place_of(settings)
+        self._leaves_idle = leaves_idle
+        self.place = place_of(settings)
+        self._session: SparkSession | None = None
         self._use: IO[bytes] | None = None
         self.started = False  # whether the server is new
 
     def open(self) -> SparkSession:
         """Join the server, or start it. Raises EnvironmentMissing where neither is possible."""
         for _ in range(_TRIES):
-            session = self._join()
+            session = self.join()
             if session is not None:
                 return session
             self._begin()
         raise EnvironmentMissing(
             "the warm Spark server ended again and again",
-            hint=f"its log is {self._place.log}; --no-warm does without it",
+            hint=f"its log is {self.place.log}; --no-warm does without it",
         )
 
-    def _join(self) -> SparkSession | None:
-        """A session of the server that lives; None where none does, or it was of no use."""
-        use = self._place.use()
-        record = self._place.record()
+    def join(self) -> SparkSession | None:
+        """Join the server that lives.
+
+        One that does not answer, and that others use, is an EnvironmentMissing.
+
+        Returns:
+            A session; None where none lives, or it was of no use.
+        """
+        use = self.place.use()
+        record = self.place.record()
         session = None if record is None else self._connect(record)
         if session is None:
             use.close()
             if record is not None:
                 self._end_useless(record)
             return None
-        with contextlib.suppress(OSError):  # a full disk: the server's own time counts
-            self._place.set_idle(self._idle)
+        if self.started or not self._leaves_idle:
+            with contextlib.suppress(OSError):  # a full disk: the server's own time counts
+                self.place.set_idle(self._idle)
         assert record is not None, "there is a session of it"
-        os.environ[REMOTE] = warm_address(record.port, self._place.key)
-        self._use = use  # the lock lasts as long as this process
-        atexit.register(_release, session, use)
+        os.environ[REMOTE] = warm_address(record.port, self.place.key)
+        self._session, self._use = session, use
+        atexit.register(self.close)
         return session
+
+    def close(self) -> None:
+        """End the session, and use the server no longer: it may end."""
+        atexit.unregister(self.close)
+        session, use = self._session, self._use
+        self._session = self._use = None
+        if session is not None:
+            with contextlib.suppress(Exception):  # the server may be gone
+                _within(2.0, session.stop)
+        if use is not None:
+            use.close()
 
     def _connect(self, record: ServerRecord) -> SparkSession | None:
         if not answers(record.port):
@@ -115,9 +171,9 @@ class WarmSession:
 
     def _end_useless(self, record: ServerRecord) -> None:
         """End a server that does not answer, unless others use it."""
-        with self._place.alone() as unused:
+        with self.place.alone() as unused:
             if unused:
-                end_server(self._place, record)
+                end_server(self.place, record)
                 return
         raise EnvironmentMissing(
             f"the warm Spark server (process {record.pid}) does not answer, and others use it",
@@ -126,14 +182,14 @@ class WarmSession:
 
     def _begin(self) -> None:
         """Start the server, unless another process does so meanwhile."""
-        with self._place.starting(_START) as mine:
+        with self.place.starting(_START) as mine:
             if not mine:
                 raise EnvironmentMissing(
                     "another command has been starting the warm Spark server for too long",
                     hint="--no-warm does without it",
                 )
-            if self._place.record() is None:
-                start_server(self._place, self._settings, self._idle)
+            if self.place.record() is None:
+                start_server(self.place, self._settings, self._idle)
                 self.started = True
 
 
@@ -238,12 +294,6 @@ def connect(record: ServerRecord) -> SparkSession:
     if session.version != record.spark:
         raise EnvironmentMissing(f"the server runs Spark {session.version}")
     return session
-
-
-def _release(session: SparkSession, use: IO[bytes]) -> None:
-    with contextlib.suppress(Exception):  # the server may be gone
-        _within(2.0, session.stop)
-    use.close()
 
 
 def _within(seconds: float, call: Callable[[], T]) -> T:

@@ -8,6 +8,9 @@ releases when a process ends in whatever way, say what is true; the files only s
 - ``use.lock`` is shared by the processes that use it; a server that ends takes it alone, removes
   its record, and only then goes, so that nobody joins what is about to end;
 - ``start.lock`` is held by the process that starts a server: two that start at once start one.
+
+``served-KEY.lock`` is shared by the processes that serve a project with the session of the server.
+Runs of that project then join it, whether or not somebody watches them.
 """
 
 from __future__ import annotations
@@ -215,6 +218,31 @@ class ServerPlace:
         file = _opened(self.path / "use.lock")
         _lock(file, fcntl.LOCK_SH)
         return file
+
+    def serve(self, project: str) -> IO[bytes]:
+        """Serve a project with the server until a file is closed, or this process ends.
+
+        Args:
+            project: The name of the project among those of this user.
+
+        Returns:
+            The file.
+        """
+        file = _opened(self.path / f"served-{project}.lock")
+        _lock(file, fcntl.LOCK_SH)
+        return file
+
+    def is_serving(self, project: str) -> bool:
+        """Return whether a process serves a project with this server. Makes nothing.
+
+        Args:
+            project: The name of the project among those of this user.
+
+        Returns:
+            True as long as the file of `serve` is open.
+        """
+        name = f"served-{project}.lock"
+        return (self.path / name).exists() and not self._is_free(name)
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
