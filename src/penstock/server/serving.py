@@ -163,7 +163,7 @@ class Server:
                 idle_timeout=serve.idle_timeout,
                 is_once=self._options.is_once,
             ),
-            read_ages=AgeReader(lambda: read_ages(project.version.context)),
+            read_ages=AgeReader(lambda: read_ages(project.version.context, self._options.clock())),
             has_begun=lambda run_id: find_attempt(project.version.context, run_id) is not None,
             original_of=lambda run_id: find_original(project.version.context, run_id),
             release=release,
