@@ -18,6 +18,8 @@ from penstock.scheduler.subscription import subscriptions_of
 from penstock.server.ages import AgeReader, read_ages
 from penstock.server.firing_pool import FiringPool
 from penstock.server.firing_runner import find_attempt, find_original, run_firing
+from penstock.server.late_notices import LateNoticeStore
+from penstock.server.lateness import LatenessTeller
 from penstock.server.leases import Leadership
 from penstock.server.opening import open_agenda
 from penstock.server.retention import AgendaPruner
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("penstock.serve")
 _TAKE = 1.0  # seconds between two attempts to lead
+_FAREWELL = 10.0  # seconds that a notification may take at the end of the process
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,11 @@ class Server:
         self._store = open_agenda(context)
         self._leadership = Leadership(self._store.catalog, self.holder)
         self._project = ServedProject(context, partial(_subscribe, self._serve))
+        self._lateness = LatenessTeller(
+            LateNoticeStore(self._store.catalog),
+            lambda: self._project.version.context,
+            lambda: self._leadership.fence is not None,
+        )
         self._metrics: Metrics | None = None
         self._app: Starlette | None = None
         self.service = self._build_service()
@@ -121,6 +129,7 @@ class Server:
                 while not self.service.is_stopped:
                     self._lead(self._leadership)
                 self.service.drain()
+                self._lateness.wait(_FAREWELL)
 
     def _lead(self, leadership: Leadership) -> None:
         fence = None
@@ -170,7 +179,7 @@ class Server:
             reloaded=self._replace_settings,
             listeners=(self, files),
             clock=self._options.clock,
-            chores=(AgendaPruner(self._store, self._read_keep),),
+            chores=(AgendaPruner(self._store, self._read_keep), self._lateness),
         )
 
     def _read_keep(self) -> Keep:

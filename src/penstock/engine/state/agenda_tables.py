@@ -110,6 +110,16 @@ FRESHNESS = Table(
     _text("fired_at", null=False),
 )
 
+# Slices that are past their freshness, by those who were told of them.
+LATE_NOTICE = Table(
+    "penstock_late_notice",
+    METADATA,
+    _text("recipient", key=True),
+    _text("model", key=True),
+    _text("slice_key", key=True),
+    _text("told_at", null=False),
+)
+
 PAUSE = Table(
     "penstock_pause",
     METADATA,
@@ -164,8 +174,10 @@ AGENDA_TABLES = (
     FIRING,
     OUTCOME,
     POSITION,
+    FILE,
     SCHEDULE,
     FRESHNESS,
+    LATE_NOTICE,
     PAUSE,
     TOKEN,
     LEASE,
