@@ -69,6 +69,19 @@ def test_what_stays_late_is_told_once_and_once_that_it_is_fresh(shop: Shop, web:
     assert web.got[1]["text"] == "toy: fresh again: total (1h)"
 
 
+def test_a_slice_that_was_renewed_between_two_looks_is_late_anew(shop: Shop, web: Web) -> None:
+    tells = teller(shop, NotifySettings("oncall", web.url, select=("total",)))
+    begin = shop.built + LATER
+    tells.look(begin)
+    shop.made("total", "", at=begin + WAIT / 2)
+    shop.arrives("2026-01-03")
+    again = begin + WAIT / 2 + LATER
+    tells.look(again)
+    assert web.got == []
+    tells.look(again + WAIT)
+    assert [each["event"] for each in web.got] == ["late"]
+
+
 def test_another_process_does_not_tell_again(shop: Shop, web: Web) -> None:
     to, begin = NotifySettings("oncall", web.url, select=("total",)), shop.built + LATER
     for _ in range(2):

@@ -165,20 +165,20 @@ def _states_of(text: str) -> tuple[str, ...]:
 
 def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int:
     """The exit code, 1 where slices are in one of these states; says how many on stderr."""
-    found, number = Counter[str](), 0
-    for each in (each for status in statuses for each in status.slices):
-        if not _is_wrong(each, wrong):
+    numbers, total = Counter[str](), 0
+    for part in (part for status in statuses for part in status.slices):
+        if not _is_wrong(part, wrong):
             continue
-        intervals = each.intervals if each.state in wrong else 1
-        number += intervals
-        if each.state in wrong:
-            found[each.state] += intervals
-        if each.is_overdue and _LATE in wrong:
-            found["past freshness"] += 1
-    if not found:
+        intervals = part.intervals if part.state in wrong else 1
+        total += intervals
+        if part.state in wrong:
+            numbers[part.state] += intervals
+        if part.is_overdue and _LATE in wrong:
+            numbers["past freshness"] += 1
+    if not total:
         return 0
-    states = ", ".join(f"{number:,} {state}" for state, number in found.items())
-    say(f"{count(number, 'slice')}: {states}", err=True)
+    states = ", ".join(f"{number:,} {state}" for state, number in numbers.items())
+    say(f"{count(total, 'slice')}: {states}", err=True)
     return 1
 
 

@@ -282,7 +282,7 @@ class ModelStatus:
     @property
     def lateness(self) -> str:
         """Its slices past the freshness: ``2 past their freshness (1h)``, or an empty text."""
-        late = sum(each.is_overdue for each in self.slices)
+        late = sum(part.is_overdue for part in self.slices)
         return past_freshness(late, self.freshness, has_many=self.partitioned is not None)
 
     @property

@@ -120,7 +120,15 @@ def select_names(context: ProjectContext, selection: Selection) -> frozenset[str
 
 
 def select_words(context: ProjectContext, words: Sequence[str]) -> frozenset[str]:
-    """Return the names of the models that words of the selection language mean."""
+    """Return the names of the models that words of the selection language mean.
+
+    Args:
+        context: The project.
+        words: The words.
+
+    Returns:
+        The names.
+    """
     from penstock.engine.planning.run_arguments import selection_of
 
     return select_names(context, selection_of((), words, (), (), context.models)[0])

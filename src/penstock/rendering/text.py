@@ -130,8 +130,8 @@ def past_freshness(number: int, freshness: str | None, *, has_many: bool) -> str
     """
     if not number:
         return ""
-    whose = "its" if number == 1 else "their"
-    return f"{f'{number:,} ' if has_many else ''}past {whose} freshness ({freshness})"
+    number_text = f"{number:,} " if has_many else ""
+    return f"{number_text}past {'its' if number == 1 else 'their'} freshness ({freshness})"
 
 
 def step_counts(steps: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Who was told of which late slices, in the catalog: no other process tells them again."""
+"""The notices of late slices in the catalog: nobody is told again by another process."""
 
 from __future__ import annotations
 

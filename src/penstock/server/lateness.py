@@ -105,75 +105,77 @@ class LatenessTeller:
             moment: The moment.
         """
         context = self._read_context()
-        recipients = {each.name: each for each in context.settings.notify if each.late}
+        recipients = {entry.name: entry for entry in context.settings.notify if entry.late}
         notices = self._notices.read()
         if not recipients and not notices:
             return
         ages = {(age.model, age.key): age for age in read_ages(context, moment)}
         self._noticed = _find_late(context, ages, self._noticed, moment)
-        strangers = [each for each in notices if each.recipient not in recipients]
+        strangers = [notice for notice in notices if notice.recipient not in recipients]
         if strangers:
             self._notices.change(removed=strangers)
-        for name, to in recipients.items():
-            mine = [each for each in notices if each.recipient == name]
-            is_chosen = _chooser(context, to)
-            self._tell_of_late(context, to, mine, is_chosen, moment)
-            self._tell_of_fresh(context, to, mine, is_chosen, ages)
+        for name, entry in recipients.items():
+            mine = [notice for notice in notices if notice.recipient == name]
+            is_chosen = _chooser(context, entry)
+            self._tell_of_late(context, entry, mine, is_chosen, moment)
+            self._tell_of_fresh(context, entry, mine, is_chosen, ages)
 
     def _tell_of_late(
         self,
         context: ProjectContext,
-        to: NotifySettings,
+        recipient: NotifySettings,
         notices: Sequence[LateNotice],
         is_chosen: Callable[[str], bool],
         moment: datetime,
     ) -> None:
-        told = {(each.model, each.key) for each in notices}
+        notified = {(notice.model, notice.key) for notice in notices}
         late = {
             key: noticed.slice
             for key, noticed in self._noticed.items()
-            if key not in told and moment >= noticed.tells_at and is_chosen(key[0])
+            if key not in notified and moment >= noticed.tells_at and is_chosen(key[0])
         }
-        if late and self._send(context, to, LATE, list(late.values())):
-            self._notices.change(added=[LateNotice(to.name, *key) for key in late])
+        if late and self._send(context, recipient, LATE, list(late.values())):
+            self._notices.change(added=[LateNotice(recipient.name, *key) for key in late])
 
     def _tell_of_fresh(
         self,
         context: ProjectContext,
-        to: NotifySettings,
+        recipient: NotifySettings,
         notices: Sequence[LateNotice],
         is_chosen: Callable[[str], bool],
         ages: Mapping[Key, Age],
     ) -> None:
         """Tell of slices that are late no more. Of those that are gone nobody is told."""
-        ended = [each for each in notices if (each.model, each.key) not in self._noticed]
+        ended = [it for it in notices if (it.model, it.key) not in self._noticed]
         back = [
             LateSlice(
                 age.model, age.key, context.by_name[age.model].schedule.freshness or "", built
             )
-            for each in ended
-            if (age := ages.get((each.model, each.key))) is not None
+            for notice in ended
+            if (age := ages.get((notice.model, notice.key))) is not None
             and (built := age.built_at) is not None
-            and is_chosen(each.model)
+            and is_chosen(notice.model)
         ]
-        is_told = not (back and to.recovery) or self._send(context, to, RECOVERY, back)
-        if ended and is_told:
+        is_done = not (back and recipient.recovery) or self._send(
+            context, recipient, RECOVERY, back
+        )
+        if ended and is_done:
             self._notices.change(removed=ended)
 
     def _send(
         self,
         context: ProjectContext,
-        to: NotifySettings,
+        recipient: NotifySettings,
         event: str,
         slices: Sequence[LateSlice],
     ) -> bool:
         if not self._is_leading():
             return False
         message = message_of_late(event, slices, Told.now(context.settings.name))
-        problem = send(to, message, context.settings.root)
+        problem = send(recipient, message, context.settings.root)
         if problem is not None:
-            what = "lateness" if event == LATE else event
-            LOG.warning("notify.%s could not be told of the %s: %s", to.name, what, problem)
+            kind = "lateness" if event == LATE else event
+            LOG.warning("notify.%s could not be told of the %s: %s", recipient.name, kind, problem)
         return problem is None
 
 
@@ -193,10 +195,14 @@ def _find_late(
         since = find_overdue_since(age, freshness)
         slice_ = LateSlice(*key, model.schedule.freshness or "", age.built_at, since)
         new = _Noticed(slice_, moment + find_first_wait(freshness))
-        late[key] = before.get(key, new)
+        earlier = before.get(key)
+        is_same = earlier is not None and earlier.slice.built_at == age.built_at
+        late[key] = earlier if earlier is not None and is_same else new
     return late
 
 
-def _chooser(context: ProjectContext, to: NotifySettings) -> Callable[[str], bool]:
+def _chooser(context: ProjectContext, recipient: NotifySettings) -> Callable[[str], bool]:
     """Return what tells whether somebody is to be told of a model."""
-    return select_words(context, to.select).__contains__ if to.select else lambda _: True
+    return (
+        select_words(context, recipient.select).__contains__ if recipient.select else lambda _: True
+    )

@@ -132,18 +132,18 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _step(step: StepResult, *, has_values: bool = False) -> Mapping[str, Any]:
-    failed = [check for check in step.checks if check.outcome == "failed"]
+    failures = [check for check in step.checks if check.outcome == "failed"]
     return {
         "step": step.name,
         "table": step.target,
         "slice": step.slice,
         "state": step.state,
         "reason": step.error.message if step.error is not None else step.reason,
-        "failed_tests": [check.name for check in failed],
+        "failed_tests": [check.name for check in failures],
         "tests": [
             {"name": check.name, "rows": check.failures}
             | ({"values": plain(check.samples)} if has_values else {})
-            for check in failed
+            for check in failures
         ],
     }
 
@@ -162,29 +162,38 @@ class LateSlice:
     since: datetime | None = None
 
 
-def message_of_late(event: str, slices: Sequence[LateSlice], told: Told) -> Message:
-    """Return what is to be told of slices that became late, or (`RECOVERY`) are fresh again."""
+def message_of_late(event: str, slices: Sequence[LateSlice], sender: Told) -> Message:
+    """Return what is to be told of slices that became late, or that are fresh again.
+
+    Args:
+        event: `LATE` or `RECOVERY`.
+        slices: The slices.
+        sender: Who tells.
+
+    Returns:
+        The message.
+    """
     by_model: dict[str, list[LateSlice]] = {}
-    for each in slices:
-        by_model.setdefault(each.model, []).append(each)
-    names = [_late_model(name, of) for name, of in by_model.items()]
+    for part in slices:
+        by_model.setdefault(part.model, []).append(part)
+    names = [_late_model(name, parts) for name, parts in by_model.items()]
     text = "past the freshness: " if event == LATE else "fresh again: "
     models = [
         {
             "model": name,
-            "freshness": of[0].freshness,
+            "freshness": parts[0].freshness,
             "slices": [
                 {
-                    "slice": each.key or None,
-                    "built_at": plain(each.built_at),
-                    "since": plain(each.since),
+                    "slice": part.key or None,
+                    "built_at": plain(part.built_at),
+                    "since": plain(part.since),
                 }
-                for each in of
+                for part in parts
             ],
         }
-        for name, of in by_model.items()
+        for name, parts in by_model.items()
     ]
-    return told.message(event, text + _listed(names), steps=[], skipped=(), models=models)
+    return sender.message(event, text + _listed(names), steps=[], skipped=(), models=models)
 
 
 def _late_model(name: str, slices: Sequence[LateSlice]) -> str:
@@ -215,14 +224,14 @@ class Notifier:
         """Tell what a run made; yield what could not be told, each as a sentence."""
         for each in self.settings:
             models = self.selected(each.select) if each.select else None
-            found = messages_of(
+            messages = messages_of(
                 result,
                 self.told,
                 models=models,
                 recovered=recovered,
                 has_values=each.values,
             )
-            yield from self._send(each, found)
+            yield from self._send(each, messages)
 
     def broken(self, error: PenstockError) -> Iterator[str]:
         """Tell that a run ended with an error, whatever models it was of."""

@@ -68,7 +68,7 @@ def find_ages(
     @cache
     def change() -> datetime | None:
         changes = (last_change(knowledge.catalogs(table.lake), table) for table in model.reads)
-        times = (each.astimezone(UTC) for each in changes if isinstance(each, datetime))
+        times = (time.astimezone(UTC) for time in changes if isinstance(time, datetime))
         return max(times, default=None)
 
     if model.by_time is not None:
@@ -109,10 +109,10 @@ def mark_overdue(
     ages = find_ages(knowledge, model, recorded, moment)
     overdue = {shown(age.key) for age in ages if is_overdue(age, freshness, moment)}
     if model.by_time is not None and overdue:
-        of_kind = [each for each in status.slices if each.state is not SliceState.OTHER_KIND]
-        overdue = {each.slice for each in (of_kind or status.slices)[-1:]}
+        of_kind = [part for part in status.slices if part.state is not SliceState.OTHER_KIND]
+        overdue = {part.slice for part in (of_kind or status.slices)[-1:]}
     slices = tuple(
-        replace(each, is_overdue=True) if each.slice in overdue else each for each in status.slices
+        replace(part, is_overdue=True) if part.slice in overdue else part for part in status.slices
     )
     return replace(status, slices=slices, freshness=model.schedule.freshness)
 
@@ -120,14 +120,14 @@ def mark_overdue(
 def _age(
     model: Model, text: str, derived: DerivedState, record: SliceRecord | None, change: _Change
 ) -> Age:
-    made = derived.recorded_state
-    if record is None or not made.exists:
+    state = derived.recorded_state
+    if record is None or not state.exists:
         span = span_of(Part(text), model.partition) if text else None
         return Age(model.name, text, None, change(), None if span is None else span.end)
     built_at, changed_at = record.published_at, None
-    if made in _BEHIND:
+    if state in _BEHIND:
         changed_at = change() or built_at  # files and views have no time of their own
-    elif made is SliceState.UNFINISHED:  # nobody compares its input with what it read
+    elif state is SliceState.UNFINISHED:  # nobody compares its input with what it read
         latest = change()
         changed_at = latest if latest is not None and latest > built_at else None
     return Age(model.name, text, built_at, changed_at)

@@ -84,8 +84,14 @@ def statuses(
     recorded = replace(knowledge, reads_details=True, known={}, cache=None).recorded(makers)
     moment = moment or datetime.now(UTC)
     made = [
-        mark_overdue(knowledge, model_status(model, of), model, of, moment)
-        for model, of in ((model, recorded[model.name]) for model in makers)
+        mark_overdue(
+            knowledge,
+            model_status(model, recorded[model.name]),
+            model,
+            recorded[model.name],
+            moment,
+        )
+        for model in makers
     ]
     if only is not None:
         return Statuses(made)

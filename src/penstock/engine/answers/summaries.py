@@ -81,9 +81,7 @@ class ModelSummary:
 
     @property
     def states(self) -> str:
-        """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions. Behind
-        them, how many are past their freshness.
-        """
+        """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
         states = [(slice_state(count.state, count.snapshot_id), count) for count in self.counts]
         if self.is_whole:
             shown = states[0][0]
