@@ -6,7 +6,7 @@ and `penstock serve` take the ages from here, and what they mean from `scheduler
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -77,8 +77,15 @@ def find_ages(
     if model.partition is None:
         states = {WHOLE: states.get(WHOLE, DerivedState.of(SliceState.MISSING))}
     records = recorded.lost.as_is(recorded.slices)
+    behind = _find_behind(model, recorded, states, records)
     return tuple(
-        _age(model, text, state, records.get(text), change)
+        _age(
+            model,
+            text,
+            records.get(text) if state.recorded_state.exists else None,
+            change,
+            is_behind=text in behind,
+        )
         for text, state in states.items()
         if state.state is not SliceState.OTHER_KIND
     )
@@ -117,20 +124,36 @@ def mark_overdue(
     return replace(status, slices=slices, freshness=model.schedule.freshness)
 
 
+def _find_behind(
+    model: Model,
+    recorded: Recorded,
+    states: Mapping[str, DerivedState],
+    records: Mapping[str, SliceRecord],
+) -> frozenset[str]:
+    """Return the slices of which an input has changed. States say so of all but unfinished ones."""
+    unfinished = {
+        Part(text): lakes
+        for text, state in states.items()
+        if state.recorded_state is SliceState.UNFINISHED
+        and model.looks_at_rows
+        and (lakes := recorded.reads.get(records[text].read_id or "")) is not None
+    }
+    causes = recorded.inputs.behind(unfinished) if unfinished else {}
+    behind = {slice_.text for slice_, cause in causes.items() if cause.state in _BEHIND}
+    behind |= {slice_.text for slice_ in unfinished if slice_.text in recorded.inputs.files}
+    behind |= {text for text, state in states.items() if state.recorded_state in _BEHIND}
+    return frozenset(behind)
+
+
 def _age(
-    model: Model, text: str, derived: DerivedState, record: SliceRecord | None, change: _Change
+    model: Model, text: str, record: SliceRecord | None, change: _Change, *, is_behind: bool
 ) -> Age:
-    state = derived.recorded_state
-    if record is None or not state.exists:
+    if record is None:
         span = span_of(Part(text), model.partition) if text else None
         return Age(model.name, text, None, change(), None if span is None else span.end)
-    built_at, changed_at = record.published_at, None
-    if state in _BEHIND:
-        changed_at = change() or built_at  # files and views have no time of their own
-    elif state is SliceState.UNFINISHED:  # nobody compares its input with what it read
-        latest = change()
-        changed_at = latest if latest is not None and latest > built_at else None
-    return Age(model.name, text, built_at, changed_at)
+    # Files and views have no time of their own.
+    changed_at = (change() or record.published_at) if is_behind else None
+    return Age(model.name, text, record.published_at, changed_at)
 
 
 def _of_intervals(
