@@ -18,7 +18,7 @@ from penstock.engine.results import ModelStatus
 from penstock.engine.state.records import WHOLE, SliceRecord
 from penstock.engine.state.tables import to_moment
 from penstock.model.definition.model import Model
-from penstock.model.time.slice import Part, shown, span_of
+from penstock.model.time.slice import Part, Slice, shown, span_of
 from penstock.scheduler.freshness import is_overdue
 from penstock.scheduler.values import Age
 from penstock.settings.quantities import seconds_of
@@ -131,7 +131,7 @@ def _find_behind(
     records: Mapping[str, SliceRecord],
 ) -> frozenset[str]:
     """Return the slices of which an input has changed. States say so of all but unfinished ones."""
-    unfinished = {
+    unfinished: dict[Slice, Mapping[str, int]] = {
         Part(text): lakes
         for text, state in states.items()
         if state.recorded_state is SliceState.UNFINISHED
