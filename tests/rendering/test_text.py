@@ -9,6 +9,7 @@ from penstock.rendering.text import (
     line,
     listed,
     one_line,
+    past_freshness,
     seconds,
     slice_state,
     state_text,
@@ -50,3 +51,9 @@ def test_a_state_has_the_first_line_of_its_reason() -> None:
     assert state_text("failed", "no\nat line 3") == "failed: no"
     assert state_text("waiting", "for days") == "waiting (for days)"
     assert state_text("2 skipped, 1 done", "as it is", "skipped") == "2 skipped, 1 done (as it is)"
+
+
+def test_how_many_slices_are_past_their_freshness() -> None:
+    assert past_freshness(0, "1h", has_many=True) == ""
+    assert past_freshness(1, "1h", has_many=False) == "past its freshness (1h)"
+    assert past_freshness(1_200, "1h", has_many=True) == "1,200 past their freshness (1h)"

@@ -4,7 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.scheduler.freshness import Late, is_late, late_events
+from penstock.scheduler.freshness import (
+    Late,
+    find_first_wait,
+    find_overdue_since,
+    is_late,
+    is_overdue,
+    late_events,
+)
 from penstock.scheduler.subscription import Subscription
 from penstock.scheduler.values import (
     WHOLE,
@@ -45,6 +52,29 @@ def test_a_slice_is_late_when_it_is_older_than_its_freshness() -> None:
     assert not is_late(age, HOUR, NOW)
     assert is_late(age, HOUR, NOW + TICK)
     assert is_late(Age(MODEL, WHOLE, None), HOUR, NOW)
+
+
+@pytest.mark.parametrize(
+    ("age", "since"),
+    [
+        (Age(MODEL, WHOLE, NOW - 2 * HOUR), "never"),
+        (Age(MODEL, WHOLE, NOW - HOUR, NOW), "never"),
+        (Age(MODEL, WHOLE, NOW - 3 * HOUR, NOW - MINUTE), NOW - MINUTE),
+        (Age(MODEL, WHOLE, NOW - 3 * HOUR, NOW - 150 * MINUTE), NOW - 2 * HOUR),
+        (Age(MODEL, WHOLE, None), None),
+        (Age(MODEL, "a", None, due_at=NOW - HOUR), "never"),
+        (Age(MODEL, "a", None, due_at=NOW - 2 * HOUR), NOW - HOUR),
+    ],
+)
+def test_a_slice_is_overdue_if_it_could_be_newer(age: Age, since: datetime | str | None) -> None:
+    assert is_overdue(age, HOUR, NOW) == (since != "never")
+    if since != "never":
+        assert find_overdue_since(age, HOUR) == since
+
+
+def test_the_first_wait_is_a_minute_or_a_part_of_the_freshness() -> None:
+    waits = [find_first_wait(each) for each in (MINUTE / 2, HOUR / 4, 16 * HOUR)]
+    assert waits == [MINUTE / 2, MINUTE, HOUR]
 
 
 def test_a_late_slice_with_new_inputs_fires() -> None:

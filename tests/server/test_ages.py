@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from penstock.project.project import Project
 from penstock.scheduler.values import WHOLE, Age
 from penstock.server.ages import LOOK, AgeReader, read_ages
 from tests.engine.planning.test_reasons import LATER, Shop, days
+from tests.engine.toy import write_project
 
 FRESH = {
     "models/apart": "-- pipeline\n-- freshness 1h\n-- partitioned daily start=2026-01-01\n"
@@ -23,7 +25,8 @@ def test_only_models_with_freshness_have_ages(tmp_path: Path) -> None:
     shop.made("days", *days(1))
     shop.made("apart", *days(1, 2))
     shop.failed("apart", "2026-01-03")
-    ages = {(age.model, age.key): age for age in read_ages(shop.project.context)}
+    read = read_ages(shop.project.context, LATER)
+    ages = {(age.model, age.key): age for age in read}
     assert sorted(ages) == [
         ("apart", "2026-01-01"),
         ("apart", "2026-01-02"),
@@ -33,6 +36,11 @@ def test_only_models_with_freshness_have_ages(tmp_path: Path) -> None:
     assert ages["apart", "2026-01-01"] == Age("apart", "2026-01-01", LATER)
     assert ages["apart", "2026-01-03"].built_at is None
     assert ages["fu", WHOLE].built_at is None
+
+
+def test_without_such_models_nothing_is_read(tmp_path: Path) -> None:
+    project = Project.load(write_project(tmp_path / "p", {}))
+    assert read_ages(project.context, LATER) == ()
 
 
 def test_ages_are_read_seldom() -> None:

@@ -74,6 +74,8 @@ def test_a_table_has_its_own_values_and_the_defaults() -> None:
         "command": ("x", "y"),
         "failure": True,
         "recovery": True,
+        "late": True,
+        "values": False,
     }
     assert table_values({}, "openlineage") == {}
 

@@ -21,6 +21,7 @@ def load(root: Path, text: str, environ: dict[str, str] | None = None) -> Settin
 def test_each_table_is_one_who_is_told(tmp_path: Path) -> None:
     text = f'[notify.oncall]\nwebhook = "{HOOK}"\nselect = "tag:finance +marts/sales"\n'
     text += "[notify.pager]\ncommand = \"python3 'my page.py'\"\nrecovery = false\n"
+    text += "values = true\nlate = false\n"
     oncall, pager = load(tmp_path, text).notify
     assert oncall.name == "oncall"
     assert oncall.webhook == HOOK
@@ -29,6 +30,8 @@ def test_each_table_is_one_who_is_told(tmp_path: Path) -> None:
     assert oncall.recovery
     assert pager.command == ("python3", "my page.py")
     assert not pager.recovery
+    assert (oncall.late, oncall.values) == (True, False)
+    assert (pager.late, pager.values) == (False, True)
 
 
 def test_nobody_is_told_by_default(tmp_path: Path) -> None:

@@ -20,7 +20,15 @@ from penstock.events import Event, EventSink, Notice, RunFinished, ignore
 from penstock.project.project import Project
 from penstock.settings.sink_settings import NotifySettings
 from penstock.sinks import notify
-from penstock.sinks.notify import Notifier, Told, messages_of, notifying
+from penstock.sinks.notify import (
+    LATE,
+    LateSlice,
+    Notifier,
+    Told,
+    message_of_late,
+    messages_of,
+    notifying,
+)
 from tests.engine.toy import CONFIG, write_project
 
 TOLD = Told("shop", "box", datetime(2026, 11, 28, tzinfo=UTC))
@@ -103,6 +111,38 @@ def test_a_failure_names_the_models_the_cause_and_the_tests() -> None:
     (told,) = message.document["steps"]
     assert told["step"] == "b"
     assert told["failed_tests"] == ["not_null id"]
+
+
+def test_the_numbers_of_failing_rows_are_told_and_values_only_if_asked_for(web: Web) -> None:
+    rows = ({"id": None, "at": TOLD.at}, {"id": None, "at": TOLD.at})
+    checks = (
+        CheckResult("not_null id", False, 3, rows),
+        CheckResult("unique id", False, 9, rows, severity="warn"),
+    )
+    run = ended(made("b", "failed", checks=checks))
+    run_with(notifier(NotifySettings("a", web.url), NotifySettings("b", web.url, values=True)), run)
+    plain, full = (each["steps"][0]["tests"] for each in web.got)
+    assert plain == [{"name": "not_null id", "rows": 3}]
+    row = {"id": None, "at": "2026-11-28T00:00:00+00:00"}
+    assert full == [{"name": "not_null id", "rows": 3, "values": [row, row]}]
+
+
+def test_late_slices_are_told_by_their_models() -> None:
+    since = datetime(2026, 11, 27, tzinfo=UTC)
+    slices = [
+        LateSlice("orders", "", "1h", since, since),
+        LateSlice("days", "2026-11-01", "2d"),
+    ]
+    message = message_of_late(LATE, slices, TOLD)
+    assert message.document["text"] == "shop: past the freshness: orders (1h), days 2026-11-01 (2d)"
+    orders, days = message.document["models"]
+    moment = since.isoformat()
+    assert orders == {
+        "model": "orders",
+        "freshness": "1h",
+        "slices": [{"slice": None, "built_at": moment, "since": moment}],
+    }
+    assert days["slices"] == [{"slice": "2026-11-01", "built_at": None, "since": None}]
 
 
 def test_a_run_that_went_well_tells_nothing() -> None:

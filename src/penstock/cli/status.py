@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from penstock.errors import ArgumentError
 from penstock.model.values.strategy import strategy_named
 from penstock.rendering.text import count
 from penstock.sql.identifiers import nearest
+from penstock.states import SliceState
 
 if TYPE_CHECKING:
     from penstock.engine.answers.summaries import ModelSummary
@@ -66,7 +67,7 @@ Examples:
     "--fail-on",
     metavar="STATES",
     help="For monitors: end with exit code 1 if slices are in one of these states, such as "
-    "failed,behind,waiting. failed means skipped, too.",
+    "failed,behind,waiting. failed means skipped, too; late means past the freshness, too.",
 )
 @click.option("--failed", is_flag=True, help="Show only slices that failed or were skipped.")
 @click.option("--grid", is_flag=True, help="Of one model: a calendar of its slices, or ranges.")
@@ -96,6 +97,9 @@ def command(
     rows since, in the slice and snapshot that it names.
     "changed outside" names the snapshot in which another writer changed or dropped it; "other kind"
     is a slice of another `partitioned` line. A table that no model makes any more is listed last.
+
+    A slice is past its freshness if it is older than its model allows and one of its inputs has
+    changed since, or if it never was made although it is due.
 
     With --from and --to: the slices of partitioned models in a range, the missing ones among them.
 
@@ -139,9 +143,10 @@ def _print_all(statuses: tuple[ModelStatus, ...], *, is_range: bool, selected: b
         print_models(summaries, _NOTHING_SELECTED if selected else _NO_MODELS)
 
 
+_LATE = SliceState.LATE.value  # as a word of --fail-on: late rows, and what is past its freshness
 _KNOWN = (
-    *("failed", "skipped", "behind", "waiting", "missing", "stale", "unfinished", "running"),
-    "changed outside",
+    *("failed", "skipped", "behind", "late", "waiting", "missing", "stale", "unfinished"),
+    *("running", "changed outside"),
 )
 
 
@@ -160,16 +165,25 @@ def _states_of(text: str) -> tuple[str, ...]:
 
 def _monitored(statuses: tuple[ModelStatus, ...], wrong: tuple[str, ...]) -> int:
     """The exit code, 1 where slices are in one of these states; says how many on stderr."""
-    found = Counter[str]()
-    for status in statuses:
-        for each in status.slices:
-            if each.state in wrong:
-                found[each.state] += each.intervals
-    if not found:
+    numbers, total = Counter[str](), 0
+    for part in (part for status in statuses for part in status.slices):
+        if not _is_wrong(part, wrong):
+            continue
+        intervals = part.intervals if part.state in wrong else 1
+        total += intervals
+        if part.state in wrong:
+            numbers[part.state] += intervals
+        if part.is_overdue and _LATE in wrong:
+            numbers["past freshness"] += 1
+    if not total:
         return 0
-    states = ", ".join(f"{number:,} {state}" for state, number in found.items())
-    say(f"{count(found.total(), 'slice')}: {states}", err=True)
+    states = ", ".join(f"{number:,} {state}" for state, number in numbers.items())
+    say(f"{count(total, 'slice')}: {states}", err=True)
     return 1
+
+
+def _is_wrong(slice_: SliceStatus, states: Collection[str]) -> bool:
+    return slice_.state in states or (slice_.is_overdue and _LATE in states)
 
 
 def _select_slices(
@@ -233,7 +247,7 @@ def print_slices(status: ModelStatus, states: tuple[str, ...] | None = None) -> 
     say(f"{status.model} makes {status.makes} ({status.strategy})" + "\n" * in_markdown())
     if not strategy_named(status.strategy).runs:
         return
-    slices = [each for each in status.slices if states is None or each.state in states]
+    slices = [each for each in status.slices if states is None or _is_wrong(each, states)]
     print_answers(SliceStatus.columns, slices, look=_SLICES, empty=empty)
 
 

@@ -12,7 +12,7 @@ from penstock.errors import PenstockError, StepError
 from penstock.events import Notice
 from penstock.model.values.strategy import strategy_named
 from penstock.rendering.columns import Answers, html, html_table, read_columns
-from penstock.rendering.text import count, line, listed, seconds
+from penstock.rendering.text import count, line, listed, past_freshness, seconds
 from penstock.rendering.wire import plain, plain_error
 from penstock.states import SliceState
 
@@ -223,7 +223,8 @@ class SliceStatus:
     ``rows`` is None where none are recorded, and where others have changed them since. ``tests``,
     ``tests_failed`` and ``tests_warned`` count the latest results recorded for it.
     ``time`` is when its current content was last published or confirmed, or when the attempt in
-    ``state`` was. ``intervals``: of a model by time, how many it stands for.
+    ``state`` was. ``intervals``: of a model by time, how many it stands for. ``is_overdue``: it is
+    older than the freshness of its model, and could be newer.
     """
 
     slice: str | None
@@ -238,6 +239,7 @@ class SliceStatus:
     reason: str | None = None
     outside_snapshot: int | None = None
     intervals: int = 1
+    is_overdue: bool = False
     columns: ClassVar = read_columns(
         "slice=slice_name state=slice_state rows snapshot=snapshot_id tests=tests_text time reason"
     )
@@ -250,14 +252,16 @@ class SliceStatus:
 
     def __repr__(self) -> str:
         named = f"{self.slice}: {self.state}" if self.slice else self.state
-        return line(self, named, count(self.rows, "row"), self.reason)
+        late = "past its freshness" if self.is_overdue else ""
+        return line(self, named, late, count(self.rows, "row"), self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
     """``partitioned`` is the partition kind, None for a whole-table model.
 
-    ``model`` is None for a table that a model made once and none makes any more.
+    ``model`` is None for a table that a model made once and none makes any more. ``freshness`` is
+    how old its slices may be, as the model says it.
     """
 
     model: str | None
@@ -265,6 +269,7 @@ class ModelStatus:
     strategy: str
     partitioned: str | None
     slices: tuple[SliceStatus, ...]
+    freshness: str | None = None
 
     @property
     def state(self) -> str:
@@ -273,6 +278,12 @@ class ModelStatus:
             return self.strategy
         states = (slice_.state for slice_ in self.slices)
         return min(states, key=lambda state: state.urgency, default=SliceState.MISSING)
+
+    @property
+    def lateness(self) -> str:
+        """Its slices past the freshness: ``2 past their freshness (1h)``, or an empty text."""
+        late = sum(part.is_overdue for part in self.slices)
+        return past_freshness(late, self.freshness, has_many=self.partitioned is not None)
 
     @property
     def makes(self) -> str:
@@ -290,7 +301,8 @@ class ModelStatus:
 
     def __repr__(self) -> str:
         slices = count(len(self.slices), "slice") if self.partitioned else ""
-        return line(self, f"{self.model}: {self.state}", slices, count(self.rows, "row"))
+        rows = count(self.rows, "row")
+        return line(self, f"{self.model}: {self.state}", self.lateness, slices, rows)
 
     def _repr_html_(self) -> str:
         return html(SliceStatus.columns, self.slices, f"{self.model} makes {self.makes}")
@@ -300,7 +312,7 @@ class Statuses(Answers[ModelStatus]):
     """The result of `Project.status`: one status a model."""
 
     __slots__ = ()
-    columns = read_columns("model table=target strategy state rows")
+    columns = read_columns("model table=target strategy state=model_state rows")
 
 
 @dataclass(frozen=True, slots=True)

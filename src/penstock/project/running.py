@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ArgumentError, LakeError
 from penstock.events import Event, EventSink, Notice
 from penstock.project.planning import find_missing_columns, plan_with_reasons, require_same_plan
-from penstock.project.states import models_in_state, select_names
+from penstock.project.states import models_in_state, select_words
 
 if TYPE_CHECKING:
     from penstock.engine.planning.plan import Plan
@@ -198,13 +198,9 @@ def _open_sinks(
             models = context.by_name
             sinks.append(Emitter(settings, to.namespace, models, lineage, client, send, run.firing))
         if run.notifies and settings.notify:
-            from penstock.engine.planning.run_arguments import selection_of
             from penstock.sinks.notify import Notifier, notifying
 
-            def names_of_words(words: Sequence[str]) -> frozenset[str]:
-                return select_names(context, selection_of((), words, (), (), context.models)[0])
-
-            notifier = Notifier.of(settings, names_of_words)
+            notifier = Notifier.of(settings, partial(select_words, context))
             failing = partial(models_in_state, context, "failed")
             sinks.append(stack.enter_context(notifying(notifier, failing, send)))
         yield send

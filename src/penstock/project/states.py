@@ -119,6 +119,21 @@ def select_names(context: ProjectContext, selection: Selection) -> frozenset[str
     return selection.of(context.by_name, context.graph, states).names
 
 
+def select_words(context: ProjectContext, words: Sequence[str]) -> frozenset[str]:
+    """Return the names of the models that words of the selection language mean.
+
+    Args:
+        context: The project.
+        words: The words.
+
+    Returns:
+        The names.
+    """
+    from penstock.engine.planning.run_arguments import selection_of
+
+    return select_names(context, selection_of((), words, (), (), context.models)[0])
+
+
 def describe_model(context: ProjectContext, model: str) -> ModelDetail:
     """Return everything that is known of a model."""
     from penstock.engine.answers.status import detail_of

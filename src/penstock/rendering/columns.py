@@ -27,7 +27,11 @@ _DERIVED: Mapping[str, Callable[[Any], object]] = {
     ),
     "short_id": lambda row: row.run_id[:SHORT_ID],
     "slice_name": lambda row: row.slice or "whole table",
-    "slice_state": lambda row: slice_state(row.state, getattr(row, "outside_snapshot", None)),
+    "model_state": lambda row: _joined(row.state, row.lateness),
+    "slice_state": lambda row: _joined(
+        slice_state(row.state, getattr(row, "outside_snapshot", None)),
+        "past its freshness" if getattr(row, "is_overdue", False) else "",
+    ),
     "step_counts": lambda row: step_counts(row.steps),
     "who": lambda row: f"{row.user or ''}@{row.host}",
 }
@@ -60,6 +64,10 @@ def cells(columns: Columns, rows: Iterable[object]) -> list[list[Any]]:
     """
     getters = [_DERIVED.get(path) or attrgetter(path) for path in columns.values()]
     return [[get(row) for get in getters] for row in rows]
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def html(columns: Columns, rows: Iterable[object], note: str = "") -> str:

@@ -117,6 +117,23 @@ def slice_state(state: str, outside_snapshot: int | None = None) -> str:
     return f"{'skipped: upstream failed' if state == 'skipped' else state}{by_others}"
 
 
+def past_freshness(number: int, freshness: str | None, *, has_many: bool) -> str:
+    """Write how many slices are older than they may be.
+
+    Args:
+        number: The number of slices.
+        freshness: How old they may be.
+        has_many: Whether the table has slices that are told apart.
+
+    Returns:
+        ``2 past their freshness (1h)``, ``past its freshness (1h)``, or an empty text.
+    """
+    if not number:
+        return ""
+    number_text = f"{number:,} " if has_many else ""
+    return f"{number_text}past {'its' if number == 1 else 'their'} freshness ({freshness})"
+
+
 def step_counts(steps: Mapping[str, int]) -> str:
     """Write how many slices ended in each state.
 

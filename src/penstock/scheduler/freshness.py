@@ -14,6 +14,9 @@ An attempt counts until the slice is built after it. A build that ended well let
 follow without a wait; one that failed leaves the age as it was, and the wait grows. The mark of a
 slice that is fresh is removed. If the clock jumped back behind an attempt, the attempt is marked
 with the moment, so that no slice waits for a time that was never right.
+
+People are told of slices that are *overdue*: late ones with a changed input. Slices of the past are
+late forever, and overdue only if there is something new to build.
 """
 
 from __future__ import annotations
@@ -65,6 +68,49 @@ def is_late(age: Age, freshness: timedelta, moment: datetime) -> bool:
         True if it is older, or was never built.
     """
     return age.built_at is None or moment - age.built_at > freshness
+
+
+def is_overdue(age: Age, freshness: timedelta, moment: datetime) -> bool:
+    """Return whether a slice is older than it may be, although it could be newer.
+
+    Args:
+        age: The age of the slice.
+        freshness: How old it may be.
+        moment: The moment.
+
+    Returns:
+        True if it is older and an input has changed, or if it never was built and is due.
+    """
+    if age.built_at is None:
+        return age.due_at is None or moment - age.due_at > freshness
+    return age.inputs_changed_at is not None and is_late(age, freshness, moment)
+
+
+def find_overdue_since(age: Age, freshness: timedelta) -> datetime | None:
+    """Return since when a slice is overdue that is.
+
+    Args:
+        age: The age of the slice.
+        freshness: How old it may be.
+
+    Returns:
+        The moment; None if the slice never was built and has no time of its own.
+    """
+    if age.built_at is None:
+        return None if age.due_at is None else age.due_at + freshness
+    return max(age.built_at + freshness, age.inputs_changed_at or age.built_at)
+
+
+def find_first_wait(freshness: timedelta) -> timedelta:
+    """Return how long a slice that fired waits before it fires again.
+
+    Args:
+        freshness: How old it may be.
+
+    Returns:
+        The wait after the first attempt.
+    """
+    return _wait_after(1, freshness)
 
 
 def late_events(

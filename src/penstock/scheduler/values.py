@@ -194,12 +194,14 @@ class Age:
         key: The partition, or `WHOLE`.
         built_at: When the slice was last published or confirmed; None if it never was.
         inputs_changed_at: When an input last changed after the build; None if no input changed.
+        due_at: The end of the time of a slice that never was built; None if it has no time.
     """
 
     model: str
     key: str
     built_at: datetime | None
     inputs_changed_at: datetime | None = None
+    due_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from penstock.scheduler.subscription import subscriptions_of
 from penstock.server.ages import AgeReader, read_ages
 from penstock.server.firing_pool import FiringPool
 from penstock.server.firing_runner import find_attempt, find_original, run_firing
+from penstock.server.late_notices import LateNoticeStore
+from penstock.server.lateness import LatenessTeller
 from penstock.server.leases import Leadership
 from penstock.server.opening import open_agenda
 from penstock.server.retention import AgendaPruner
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("penstock.serve")
 _TAKE_INTERVAL = 1.0  # seconds between two attempts to take the lease
+_FAREWELL = 10.0  # seconds that a notification may take at the end of the process
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,11 @@ class Server:
         self.store = open_agenda(context)
         self._leadership = Leadership(self.store.catalog, self.holder)
         self._project = ServedProject(context, partial(_subscribe, self._serve))
+        self._lateness = LatenessTeller(
+            LateNoticeStore(self.store.catalog),
+            lambda: self._context,
+            lambda: self._leadership.fence is not None,
+        )
         self._metrics: Metrics | None = None
         self._app: Starlette | None = None
         self.service = self._build_service()
@@ -116,6 +124,7 @@ class Server:
                 while not self.service.is_stopped:
                     self._lead_or_follow()
                 self.service.drain()
+                self._lateness.wait(_FAREWELL)
 
     def _lead_or_follow(self) -> None:
         """Lead while this process has the lease, or wait until the next attempt to take it."""
@@ -148,14 +157,17 @@ class Server:
                 idle_timeout=serve.idle_timeout,
                 is_once=self._options.is_once,
             ),
-            read_ages=AgeReader(lambda: read_ages(self._context)),
+            read_ages=AgeReader(lambda: read_ages(self._context, self._options.clock())),
             has_begun=lambda run_id: find_attempt(self._context, run_id) is not None,
             original_of=lambda run_id: find_original(self._context, run_id),
             release=self._release_session,
             reloaded=self._replace_settings,
             listeners=(self, files),
             clock=self._options.clock,
-            chores=(AgendaPruner(self.store, lambda: self._context.settings.retention.records),),
+            chores=(
+                AgendaPruner(self.store, lambda: self._context.settings.retention.records),
+                self._lateness,
+            ),
         )
 
     @property

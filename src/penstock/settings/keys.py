@@ -277,6 +277,8 @@ KEYS: tuple[Key, ...] = (
     Key("notify", "select", str, None, _parse_words),
     Key("notify", "failure", bool, True),
     Key("notify", "recovery", bool, True),
+    Key("notify", "late", bool, True),
+    Key("notify", "values", bool, False),
     Key("openlineage", "url", str, None, _SERVER),
     Key("openlineage", "file", str),
     Key("openlineage", "namespace", str),

@@ -23,8 +23,8 @@ from pathlib import Path
 class NotifySettings:
     """One who is told: by a POST to ``webhook``, which is a secret, or by a ``command``.
 
-    ``select`` are words of the selection language; empty: all models. ``failure`` and ``recovery``
-    say what is told.
+    ``select`` are words of the selection language; empty: all models. ``failure``, ``recovery`` and
+    ``late`` say what is told. With ``values``, failures have some of the rows that failed a test.
     """
 
     name: str
@@ -33,6 +33,8 @@ class NotifySettings:
     select: tuple[str, ...] = ()
     failure: bool = True
     recovery: bool = True
+    late: bool = True
+    values: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Tell others that a run failed, or that what had failed is made again: by webhook or command.
+"""Tell others that a run failed, that a slice is late, or that it is made again since.
 
-What cannot be told is a notice of the run and changes nothing of it.
+By webhook or command. What cannot be told is a notice of the run and changes nothing of it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 from penstock.errors import InputError, PenstockError, PlanMoved
 from penstock.events import Event, EventSink, Notice, RunFinished
 from penstock.masking import masked
+from penstock.rendering.wire import plain
 from penstock.settings.sink_settings import NotifySettings
 from penstock.states import PUBLISHED
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.engine.results import RunResult, StepResult
     from penstock.settings.config import Settings
 
-FAILURE, RECOVERY = "failure", "recovery"
+FAILURE, RECOVERY, LATE = "failure", "recovery", "late"
 _TIMEOUT = 10.0  # seconds that a webhook may take
 _COMMAND_TIMEOUT = 60.0
 _AGAIN = 1.0  # seconds after which a webhook that was not reached, or was busy, is called again
@@ -75,9 +76,11 @@ def messages_of(
     *,
     models: Collection[str] | None = None,
     recovered: Collection[str] = (),
+    has_values: bool = False,
 ) -> Iterator[Message]:
     """Yield what a run that has ended has to tell of ``models`` (None: all): at most one failure
-    and one recovery. ``recovered`` are the models that had failed and have not any more.
+    and one recovery. ``recovered`` are the models that had failed and have not any more. Only where
+    it ``has_values``, a failure has rows that failed a test.
     """
     of = [step for step in result.steps if models is None or step.name in models]
     failed = [step for step in of if step.state == "failed"]
@@ -92,7 +95,7 @@ def messages_of(
             result.run_id,
             state=result.state,
             seconds=result.seconds,
-            steps=[_step(step) for step in failed],
+            steps=[_step(step, has_values=has_values) for step in failed],
             skipped=skipped,
         )
     back = [name for name in sorted(recovered) if models is None or name in models]
@@ -128,15 +131,77 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _step(step: StepResult) -> Mapping[str, Any]:
+def _step(step: StepResult, *, has_values: bool = False) -> Mapping[str, Any]:
+    failures = [check for check in step.checks if check.outcome == "failed"]
     return {
         "step": step.name,
         "table": step.target,
         "slice": step.slice,
         "state": step.state,
         "reason": step.error.message if step.error is not None else step.reason,
-        "failed_tests": [check.name for check in step.checks if check.outcome == "failed"],
+        "failed_tests": [check.name for check in failures],
+        "tests": [
+            {"name": check.name, "rows": check.failures}
+            | ({"values": plain(check.samples)} if has_values else {})
+            for check in failures
+        ],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class LateSlice:
+    """A slice that is, or was, past the freshness of its model; ``key`` is empty for a whole table.
+
+    ``built_at`` is None where it never was; ``since`` is when it became late, where that is known.
+    """
+
+    model: str
+    key: str
+    freshness: str
+    built_at: datetime | None = None
+    since: datetime | None = None
+
+
+def message_of_late(event: str, slices: Sequence[LateSlice], sender: Told) -> Message:
+    """Return what is to be told of slices that became late, or that are fresh again.
+
+    Args:
+        event: `LATE` or `RECOVERY`.
+        slices: The slices.
+        sender: Who tells.
+
+    Returns:
+        The message.
+    """
+    by_model: dict[str, list[LateSlice]] = {}
+    for part in slices:
+        by_model.setdefault(part.model, []).append(part)
+    names = [_late_model(name, parts) for name, parts in by_model.items()]
+    text = "past the freshness: " if event == LATE else "fresh again: "
+    models = [
+        {
+            "model": name,
+            "freshness": parts[0].freshness,
+            "slices": [
+                {
+                    "slice": part.key or None,
+                    "built_at": plain(part.built_at),
+                    "since": plain(part.since),
+                }
+                for part in parts
+            ],
+        }
+        for name, parts in by_model.items()
+    ]
+    return sender.message(event, text + _listed(names), steps=[], skipped=(), models=models)
+
+
+def _late_model(name: str, slices: Sequence[LateSlice]) -> str:
+    """Return ``orders (1h)``, ``days 2026-01-01 (1h)`` or ``days (1h, 3 slices)``."""
+    first = slices[0]
+    if len(slices) > 1:
+        return f"{name} ({first.freshness}, {len(slices):,} slices)"
+    return f"{name} {first.key}".rstrip() + f" ({first.freshness})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +224,14 @@ class Notifier:
         """Tell what a run made; yield what could not be told, each as a sentence."""
         for each in self.settings:
             models = self.selected(each.select) if each.select else None
-            found = messages_of(result, self.told, models=models, recovered=recovered)
-            yield from self._send(each, found)
+            messages = messages_of(
+                result,
+                self.told,
+                models=models,
+                recovered=recovered,
+                has_values=each.values,
+            )
+            yield from self._send(each, messages)
 
     def broken(self, error: PenstockError) -> Iterator[str]:
         """Tell that a run ended with an error, whatever models it was of."""

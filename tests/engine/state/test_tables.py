@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Column, Connection, MetaData, Table, insert, inspect, select, update
 
-from penstock.engine.state import reading
+from penstock.engine.state import agenda_tables, reading
 from penstock.engine.state.agenda_tables import AGENDA_TABLES, EVENT, FIRING
 from penstock.engine.state.columns import METADATA, number_column, text_column
 from penstock.engine.state.store import State
@@ -100,6 +100,11 @@ def test_the_oldest_version_is_read_and_migrated(state: State, catalog: Catalog)
 
 def table_names(connection: Connection) -> set[str]:
     return {table.name for table in AGENDA_TABLES if inspect(connection).has_table(table.name)}
+
+
+def test_each_table_of_the_agenda_is_among_those_that_a_migration_adds() -> None:
+    every = {each for each in vars(agenda_tables).values() if isinstance(each, Table)}
+    assert every == set(AGENDA_TABLES)
 
 
 def test_the_tables_of_the_agenda_are_added_to_version_15(state: State, catalog: Catalog) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.ages import mark_overdue
 from penstock.engine.planning.slice_states import (
     DerivedState,
     KnownSlices,
@@ -62,7 +64,10 @@ LAST_RUNS = 10
 
 
 def statuses(
-    knowledge: KnownSlices, models: Sequence[Model], only: Sequence[Model] | None = None
+    knowledge: KnownSlices,
+    models: Sequence[Model],
+    only: Sequence[Model] | None = None,
+    moment: datetime | None = None,
 ) -> Statuses:
     """Return the slices of models.
 
@@ -70,13 +75,24 @@ def statuses(
         knowledge: What the catalogs know of slices.
         models: All models of the project.
         only: The models whose slices are asked for; None for all.
+        moment: The time at which slices are too old or not; now without it.
 
     Returns:
         A status for each model. Of all models, also those of tables that none makes any more.
     """
     makers = [model for model in models if model.strategy.runs] if only is None else only
     recorded = replace(knowledge, reads_details=True, known={}, cache=None).recorded(makers)
-    made = [model_status(model, recorded[model.name]) for model in makers]
+    moment = moment or datetime.now(UTC)
+    made = [
+        mark_overdue(
+            knowledge,
+            model_status(model, recorded[model.name]),
+            model,
+            recorded[model.name],
+            moment,
+        )
+        for model in makers
+    ]
     if only is not None:
         return Statuses(made)
     return Statuses((*made, *unmade_statuses(knowledge.settings, knowledge.catalogs, models)))

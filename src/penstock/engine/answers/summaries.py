@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from sqlalchemy import Connection, case, func, select
 
+from penstock.engine.answers.ages import freshness_of
 from penstock.engine.answers.status import statuses, unmade_statuses
 from penstock.engine.planning.ranges import SliceStates
 from penstock.engine.planning.slice_states import KnownSlices
@@ -61,6 +62,7 @@ class ModelSummary:
         rows: The number of rows; None where it is not recorded of each slice.
         snapshot_id: The last snapshot that made a slice.
         time: When a slice was last made.
+        lateness: How many slices are past the freshness of the model, in words.
     """
 
     model: str | None
@@ -71,6 +73,7 @@ class ModelSummary:
     rows: int | None
     snapshot_id: int | None
     time: datetime | None
+    lateness: str = ""
     columns: ClassVar = read_columns(
         "model=model_name table=target strategy slices=states rows snapshot=snapshot_id "
         "last_made=time"
@@ -81,8 +84,10 @@ class ModelSummary:
         """``materialized`` of a whole table; ``12 materialized, 1 failed`` of partitions."""
         states = [(slice_state(count.state, count.snapshot_id), count) for count in self.counts]
         if self.is_whole:
-            return states[0][0]
-        return ", ".join(f"{count.number} {text}" for text, count in states) or "missing"
+            shown = states[0][0]
+        else:
+            shown = ", ".join(f"{count.number} {text}" for text, count in states) or "missing"
+        return f"{shown}; {self.lateness}" if self.lateness else shown
 
     @classmethod
     def of_status(cls, status: ModelStatus) -> ModelSummary:
@@ -108,6 +113,7 @@ class ModelSummary:
             status.rows,
             max((part.snapshot_id or 0 for part in built), default=None),
             max(times, default=None),
+            status.lateness,
         )
 
 
@@ -136,7 +142,7 @@ def summarize(
     """
     settings, catalogs = knowledge.settings, knowledge.catalogs
     makers = [m for m in (models if only is None else only) if m.strategy.runs]
-    may_settle = [model for model in makers if model.by_time is None]
+    may_settle = [m for m in makers if m.by_time is None and freshness_of(m) is None]
     states = {
         name: settled
         for name, settled in knowledge.states(may_settle).items()

@@ -111,6 +111,16 @@ FRESHNESS = Table(
     _text("fired_at", null=False),
 )
 
+# Slices that are past their freshness, by those who were told of them.
+LATE_NOTICE = Table(
+    "penstock_late_notice",
+    METADATA,
+    _text("recipient", key=True),
+    _text("model", key=True),
+    _text("slice_key", key=True),
+    _text("told_at", null=False),
+)
+
 PAUSE = Table(
     "penstock_pause",
     METADATA,
@@ -168,6 +178,7 @@ AGENDA_TABLES = (
     FILE,
     SCHEDULE,
     FRESHNESS,
+    LATE_NOTICE,
     PAUSE,
     TOKEN,
     LEASE,
