@@ -76,6 +76,23 @@ def test_draining_stops_what_does_not_end_in_time() -> None:
     pool.cancel("a")  # it is gone: nothing happens
 
 
+def test_draining_interrupts_spark_until_all_have_ended() -> None:
+    interruptions: list[None] = []
+
+    def run(one: Firing, cancelled: threading.Event) -> FiringEnd:
+        assert cancelled.wait(5)
+        deadline = time.monotonic() + 20
+        while len(interruptions) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return FiringEnd(replace(one, state=FiringState.CANCELLED))
+
+    pool = FiringPool(1, run, lambda: None)
+    pool.start(firing("a"))
+    assert not pool.drain(0, lambda: interruptions.append(None))
+    assert len(interruptions) >= 2
+    assert [end.firing.id for end in pool.take_ends()] == ["a"]
+
+
 def test_waiting_stops_nothing() -> None:
     ends = threading.Event()
 

@@ -11,6 +11,8 @@ from queue import Empty, SimpleQueue
 from penstock.scheduler.values import Firing, FiringState
 from penstock.server.firing_runner import FiringEnd, Runs
 
+_INTERRUPT_INTERVAL = 0.2  # seconds between two interruptions of Spark
+
 
 class FiringPool:
     """Runs firings up to a number of slots.
@@ -86,7 +88,7 @@ class FiringPool:
             firing_ends.append(end)
 
     def cancel(self, firing_id: str) -> None:
-        """Cancel a running firing. It ends when Spark has stopped its jobs.
+        """Cancel a running firing. It publishes nothing more, and ends with its jobs in Spark.
 
         Args:
             firing_id: The id of the firing. A firing that does not run is ignored.
@@ -105,11 +107,13 @@ class FiringPool:
         """
         return not self._wait_for_threads(seconds)
 
-    def drain(self, seconds: float | None) -> bool:
+    def drain(self, seconds: float | None, interrupt: Callable[[], None] = lambda: None) -> bool:
         """Wait until all firings have ended, and cancel those that have not ended in time.
 
         Args:
             seconds: The time until they are cancelled; None for no limit.
+            interrupt: Stops all jobs in Spark. It is called until the firings have ended, because a
+                firing may have been about to start a job.
 
         Returns:
             False if a firing was cancelled.
@@ -117,8 +121,8 @@ class FiringPool:
         late_ids = self._wait_for_threads(seconds)
         for firing_id in late_ids:
             self.cancel(firing_id)
-        for firing_id in late_ids:
-            self._threads[firing_id][1].join()
+        while self._wait_for_threads(_INTERRUPT_INTERVAL if late_ids else 0.0):
+            interrupt()
         return not late_ids
 
     def _wait_for_threads(self, seconds: float | None) -> list[str]:

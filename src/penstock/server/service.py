@@ -117,6 +117,7 @@ class Service:
         has_begun: Returns whether the run of a firing was recorded.
         original_of: Returns the run that a run retried, at the end of the chain.
         release: Releases Spark after the idle time.
+        interrupt: Stops all jobs in Spark.
         reloaded: Is called when the project was loaded again.
         listeners: Receive what the service does.
         chores: Are done at the end of each round.
@@ -134,6 +135,7 @@ class Service:
     has_begun: Callable[[str], bool] = lambda _: False
     original_of: Callable[[str], str] = lambda run_id: run_id
     release: Callable[[], None] = lambda: None
+    interrupt: Callable[[], None] = lambda: None
     reloaded: Callable[[], None] = lambda: None
     listeners: Sequence[Listener] = ()
     chores: Sequence[Chore] = ()
@@ -208,12 +210,12 @@ class Service:
     def drain(self) -> None:
         """Let the firings that run here end; stop those that do not end in time."""
         if self.pool.running:
-            LOG.info("waits for %d firings to end", len(self.pool.running))
+            LOG.info("waits for firings to end: %d", len(self.pool.running))
         seconds, begin = self.settings.drain_timeout, time.monotonic()
         while not self.pool.wait(min(1.0, _BEAT if seconds is None else seconds)):
             self.follow()
             if seconds is not None and time.monotonic() - begin >= seconds:
-                if not self.pool.drain(0):
+                if not self.pool.drain(0, self.interrupt):
                     LOG.warning("firings were stopped; the next process carries on with them")
                 break
         self.follow()

@@ -161,6 +161,7 @@ class Server:
             has_begun=lambda run_id: find_attempt(self._context, run_id) is not None,
             original_of=lambda run_id: find_original(self._context, run_id),
             release=self._release_session,
+            interrupt=self._interrupt_session,
             reloaded=self._replace_settings,
             listeners=(self, files),
             clock=self._options.clock,
@@ -176,6 +177,9 @@ class Server:
 
     def _release_session(self) -> None:
         self._context.connections.release_session()
+
+    def _interrupt_session(self) -> None:
+        self._context.connections.interrupt_session()
 
     def _run_firing(self, firing: Firing, cancelled: threading.Event) -> FiringEnd:
         sink = _log_event if self._options.sink is None else self._options.sink(firing)

@@ -60,10 +60,16 @@ def run(
     do: Any,
     jobs: int = 2,
     sink: EventSink = lambda event: None,
+    cancelled: threading.Event | None = None,
 ) -> tuple[RunResult, Session]:
     session = Session()
     plan = Plan(steps, RunRequest())
-    context = RunContext("r", plan, cast(Any, None), cast(Any, session), {}, {}, sink=sink)
+    context = RunContext(
+        *("r", plan, cast(Any, None), cast(Any, session), {}, {}),
+        sink=sink,
+        cancelled=cancelled or threading.Event(),
+        has_shared_session=cancelled is not None,
+    )
     runner = Runner(plan, context, do, jobs, skip=lambda context, step, state, reason: None)
     return runner.execute(), session
 
@@ -178,6 +184,19 @@ def test_a_job_that_starts_after_ctrl_c_is_interrupted_too() -> None:
     timer.start()
     assert run((planned("a"),), do)[0].state == "cancelled"
     timer.join()
+
+
+def test_a_run_that_is_cancelled_leaves_the_jobs_of_others_alone() -> None:
+    cancelled = threading.Event()
+
+    def do(context: RunContext, step: PlannedStep) -> Results:
+        cancelled.set()
+        time.sleep(0.5)  # longer than the runner waits between two looks
+        return result(step, "cancelled")
+
+    outcome, session = run((planned("a"), planned("b", "a")), do, cancelled=cancelled)
+    assert outcome.state == "cancelled"
+    assert session.interrupted == 0
 
 
 def _interrupt_main(started: threading.Event) -> None:

@@ -61,6 +61,34 @@ def test_a_session_that_was_given_is_not_released(tmp_path: Path) -> None:
     assert project.context.connections.session(ignore) is given
 
 
+class InterruptedSession:
+    """Counts how often it is interrupted, and fails as one does that has ended."""
+
+    interruptions = 0
+
+    def interruptAll(self) -> None:  # noqa: N802 - Spark's spelling
+        self.interruptions += 1
+        raise RuntimeError("Spark has ended")
+
+
+def test_a_session_that_was_started_is_interrupted(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = InterruptedSession()
+    monkeypatch.setattr(open_session, "open_session", lambda *_, **__: session)
+    connections.interrupt_session()  # there is none yet
+    connections.session(ignore)
+    connections.interrupt_session()
+    assert session.interruptions == 1
+
+
+def test_a_session_that_was_given_is_not_interrupted(tmp_path: Path) -> None:
+    given: Any = InterruptedSession()
+    project = Project.load(write_project(tmp_path / "p", ORDERS), spark=given)
+    project.context.connections.interrupt_session()
+    assert given.interruptions == 0
+
+
 @pytest.mark.parametrize(
     ("warm", "shares", "opens_with"),
     [

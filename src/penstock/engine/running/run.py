@@ -84,7 +84,8 @@ def run_plan(
         jobs: The number of steps side by side; None for the number of cores.
         waits: Wait for slices that other runs hold.
         run_id: The id of the run; None for a new one.
-        cancelled: Stops the run when another thread sets it.
+        cancelled: Stops the run when another thread sets it. Other runs then use the session too,
+            so that their jobs and those of this run go on.
 
     Returns:
         The result, with the failures of steps. What is raised concerns the run itself.
@@ -103,6 +104,7 @@ def run_plan(
             cancelled=cancelled or threading.Event(),
             claims=Claims(waits=waits),
             conf=settings.spark.meaning,
+            has_shared_session=cancelled is not None,
         )
         _begin(context)
         with context.claims:

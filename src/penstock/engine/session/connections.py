@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from penstock.engine.session.cache import scripts
@@ -175,6 +175,13 @@ class Connections:
 
         if not is_alive(self._spark):
             self.release_session()
+
+    def interrupt_session(self) -> None:
+        """Stop all jobs of the Spark session that these connections started."""
+        session = self._spark if self._is_own else None
+        if session is not None:
+            with suppress(Exception):  # Spark may have ended already
+                session.interruptAll()
 
     def release_session(self) -> None:
         """End the Spark session that these connections started. The next use starts another."""

@@ -45,6 +45,7 @@ class RunContext:
     claims: Claims = field(default_factory=Claims)
     claim: Claim | None = None  # of the batch that is made in this world
     conf: Mapping[str, str] | None = None
+    has_shared_session: bool = False  # whether other runs of this process use the session too
 
     # Sessions of steps that set configuration of their own: `interrupt` stops their jobs too.
     own_sessions: list[SparkSession] = field(default_factory=list)
@@ -61,10 +62,12 @@ class RunContext:
         """Stop what Spark does for this run, and let nothing more begin.
 
         All jobs of the sessions: interrupting by tag would be nicer, but without Spark Connect only
-        the thread that set a tag can interrupt by it (Spark 4.3).
+        the thread that set a tag can interrupt by it (Spark 4.3). Jobs of a session that other runs
+        use go on. Their steps publish nothing.
         """
         self.cancelled.set()
-        for session in (self.session, *self.own_sessions):
+        sessions = () if self.has_shared_session else (self.session,)
+        for session in (*sessions, *self.own_sessions):
             with contextlib.suppress(Exception):  # Spark may have ended already
                 session.interruptAll()
 
