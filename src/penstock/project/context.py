@@ -13,8 +13,8 @@ from penstock.engine.session.cache import edges as edge_cache
 from penstock.engine.session.connections import Connections
 from penstock.errors import LakeError, TableNotFound
 from penstock.events import EventSink, ignore
-from penstock.model.definition.external import External
 from penstock.model.definition.by_model import ByModel
+from penstock.model.definition.external import External
 from penstock.model.definition.graph import (
     Graph,
     check_graph,

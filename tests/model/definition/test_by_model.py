@@ -9,13 +9,13 @@ import pytest
 
 from penstock.model.definition.by_model import ByModel
 from penstock.model.definition.model import Model
-from tests.model.project.test_loader import project, scan
+from tests.model.project.test_loader import scan
 
 STEP = "-- materialize ducklake://main/{}\nSELECT 1 AS n"
 
 
 def load(root: Path) -> tuple[Model, ...]:
-    return scan(project(root, {name: STEP.format(name) for name in "abc"})).models
+    return scan(root, **{f"models__{name}": STEP.format(name) for name in "abc"}).models
 
 
 def test_each_is_derived_once_when_it_is_asked_for(tmp_path: Path) -> None:
@@ -29,6 +29,7 @@ def test_each_is_derived_once_when_it_is_asked_for(tmp_path: Path) -> None:
     assert asked == []
     assert (values["b"], values["b"], values.get("d")) == ("B", "B", None)
     assert asked == [["b"]]
+    assert values.derived == {"b"}
     assert values == {"a": "A", "b": "B"}
     assert len(values) == 2
     assert "c" not in values

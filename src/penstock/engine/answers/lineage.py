@@ -46,15 +46,16 @@ def schemas(
         if each.columns
     }
     views: dict[str, View] = {}
-    for lake in settings.lakes:
-        catalog = catalogs(lake)
-        if catalog is not None:
-            latest = catalog.latest().id
-            views |= _read_views(lake, catalog, latest, macros)
-            names = None if views or wanted is None else [t for t in wanted if t.lake == lake]
-            for table in _read_tables(catalog, latest, names):
-                name = TableName(lake, table.schema_name, table.name)
-                tables[table_key(name)] = tuple(column.name for column in table.schema.columns)
+    lakes = ((lake, catalogs(lake)) for lake in settings.lakes)
+    existing = [(lake, each, each.latest().id) for lake, each in lakes if each is not None]
+    for lake, catalog, latest in existing:
+        views |= _read_views(lake, catalog, latest, macros)
+    for lake, catalog, latest in existing:
+        is_all = wanted is None or views  # a view may read any table
+        names = None if is_all else [table for table in wanted or () if table.lake == lake]
+        for table in _read_tables(catalog, latest, names):
+            name = TableName(lake, table.schema_name, table.name)
+            tables[table_key(name)] = tuple(column.name for column in table.schema.columns)
     columns = {name: lake.partition_column for name, lake in settings.lakes.items()}
     return Schemas(tables, views, columns)
 

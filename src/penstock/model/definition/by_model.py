@@ -44,6 +44,11 @@ class ByModel(Mapping[str, V]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    @property
+    def derived(self) -> frozenset[str]:
+        """Return the names of the models whose values were asked for."""
+        return frozenset(self._values)
+
     def _value(self, name: str) -> V | None:
         if name not in self._values:
             if name not in self._models:
