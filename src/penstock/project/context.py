@@ -193,7 +193,11 @@ class ProjectContext:
 
     @cached_property
     def makers(self) -> Mapping[str, Model]:
-        """Return the models by the tables that they make (`table_key`)."""
+        """Return the models by the tables that they make.
+
+        Returns:
+            The models, by `table_key`.
+        """
         return makers_by_table(self.models)
 
     @property

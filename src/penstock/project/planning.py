@@ -150,12 +150,12 @@ def find_missing_columns(context: ProjectContext, plan: Plan) -> list[MissingCol
     from penstock.engine.verifying.column_check import missing_references
 
     try:
-        lineage, known = context.lineage(_names_above(context, models))
-        if known.views.keys() - context.makers.keys():  # which may read any table
-            lineage, known = context.lineage()
+        lineage, schemas = context.lineage(_names_above(context, models))
+        if schemas.views.keys() - context.makers.keys():  # which may read any table
+            lineage, schemas = context.lineage()
     except LakeError:
         return []
-    return list(missing_references(models, context.models, lineage, known.tables))
+    return list(missing_references(models, context.models, lineage, schemas.tables))
 
 
 def _names_above(context: ProjectContext, models: Sequence[Model]) -> frozenset[str]:

@@ -64,11 +64,11 @@ def report_status(
         )
 
     if only or not selection:
-        found = read_statuses()
+        answer = read_statuses()
     else:
-        found = of_selection(selection, context.by_name, context.graph, read_statuses)
+        answer = of_selection(selection, context.by_name, context.graph, read_statuses)
     context.save_facts()
-    return found
+    return answer
 
 
 def summarize_models(

@@ -39,20 +39,22 @@ def schemas(
     """The tables and views of all lakes at their latest snapshots; a table that is not there has
     the columns of its EXTERNAL model. With ``models`` perhaps only the tables that these name.
     """
-    wanted = None if models is None else {table for each in models for table in _named(each)}
+    named = None if models is None else {table for model in models for table in _named(model)}
     tables = {
         table_key(each.table): tuple(column.name for column in each.columns)
         for each in externals
         if each.columns
     }
     views: dict[str, View] = {}
-    lakes = ((lake, catalogs(lake)) for lake in settings.lakes)
-    existing = [(lake, each, each.latest().id) for lake, each in lakes if each is not None]
+    lakes = [(lake, catalogs(lake)) for lake in settings.lakes]
+    existing = [
+        (lake, catalog, catalog.latest().id) for lake, catalog in lakes if catalog is not None
+    ]
     for lake, catalog, latest in existing:
         views |= _read_views(lake, catalog, latest, macros)
     for lake, catalog, latest in existing:
-        is_all = wanted is None or views  # a view may read any table
-        names = None if is_all else [table for table in wanted or () if table.lake == lake]
+        is_all = named is None or views  # a view may read any table
+        names = None if is_all else [table for table in named or () if table.lake == lake]
         for table in _read_tables(catalog, latest, names):
             name = TableName(lake, table.schema_name, table.name)
             tables[table_key(name)] = tuple(column.name for column in table.schema.columns)
@@ -111,8 +113,8 @@ def _read_views(lake: str, catalog: Catalog, latest: int, macros: Macros | None)
 
     with catalog.reading() as connection:
         stored = load_views(connection, latest)
-    read = (view_of(lake, view, macros) for view in stored)
-    return {table_key(view.name): view for view in read}
+    views = (view_of(lake, view, macros) for view in stored)
+    return {table_key(view.name): view for view in views}
 
 
 def view_of(lake: str, view: StoredView, macros: Macros | None = None) -> View:

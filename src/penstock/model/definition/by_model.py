@@ -30,23 +30,26 @@ class ByModel(Mapping[str, V]):
         self._values: dict[str, V | None] = {}
 
     def __getitem__(self, name: str) -> V:
+        """Return the value of a model, which is derived if it was not asked for before."""
         value = self._value(name)
         if value is None:
             raise KeyError(name)
         return value
 
     def __iter__(self) -> Iterator[str]:
+        """Return the names of all models with a value."""
         missing = [model for name, model in self._models.items() if name not in self._values]
         if missing:
             self._add(missing)
         return (name for name in self._models if self._values[name] is not None)
 
     def __len__(self) -> int:
+        """Return how many models have a value."""
         return sum(1 for _ in self)
 
     @property
     def derived(self) -> frozenset[str]:
-        """Return the names of the models whose values were asked for."""
+        """The names of the models whose values were asked for."""
         return frozenset(self._values)
 
     def _value(self, name: str) -> V | None:

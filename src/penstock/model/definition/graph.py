@@ -306,8 +306,8 @@ def fingerprint_models(
     by_name = {model.name: model for model in models}
     fingerprints: dict[str, str] = {}
 
-    def derive(asked: Sequence[Model]) -> Mapping[str, str]:
-        waiting = [model.name for model in asked]
+    def derive(missing_models: Sequence[Model]) -> Mapping[str, str]:
+        waiting = [model.name for model in missing_models]
         while waiting:
             name = waiting[-1]
             above = [parent for parent in graph.parents[name] if parent != name]
@@ -318,8 +318,8 @@ def fingerprint_models(
             waiting.pop()
             if name not in fingerprints:
                 parents = [fingerprints[parent] for parent in above]
-                said = repr((settings, _own_parts(by_name[name]), parents))
-                fingerprints[name] = sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+                content = repr((settings, _own_parts(by_name[name]), parents))
+                fingerprints[name] = sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
         return fingerprints
 
     return ByModel(models, derive)

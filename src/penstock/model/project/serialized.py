@@ -103,10 +103,16 @@ def unpack(data: bytes, macros: Macros | None) -> Any:
 def restore(kind: type, *values: object) -> object:
     """Return a value of a class with slots, of its fields in order.
 
-    To set the state of such a dataclass, Python lists its fields each time: most of the time in
-    which a project is read again.
+    To set the state of such a dataclass, Python lists its fields each time.
+
+    Args:
+        kind: A dataclass that `pack` takes apart.
+        *values: The values of its fields.
+
+    Returns:
+        The value, without a call of ``__init__``.
     """
-    value = object.__new__(kind)
+    value: object = object.__new__(kind)
     for setter, field_value in zip(_setters(kind).values(), values, strict=True):
         setter(value, field_value)
     return value
@@ -115,11 +121,11 @@ def restore(kind: type, *values: object) -> object:
 @cache
 def _setters(kind: type) -> Mapping[str, Callable[[object, object], None]]:
     """Return what sets each field of a dataclass that is packed by its fields; none of others."""
-    is_plain = "__dataclass_fields__" in vars(kind) and kind.__reduce__ is object.__reduce__
+    is_plain = "__dataclass_fields__" in vars(kind) and "__reduce__" not in vars(kind)
     setstate = getattr(kind, "__setstate__", None)
     if not is_plain or getattr(setstate, "__module__", "") != "dataclasses":
         return {}
-    return {each.name: getattr(kind, each.name).__set__ for each in fields(kind)}
+    return {item.name: getattr(kind, item.name).__set__ for item in fields(kind)}
 
 
 class _Pickler(pickle.Pickler):
@@ -133,10 +139,11 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: object) -> Any:
         known = self._texts.get(id(obj)) if type(obj) is Statement else None
         if known is None:
-            setters = _setters(type(obj))
+            kind: type = type(obj)
+            setters = _setters(kind)
             if not setters:
                 return NotImplemented
-            return restore, (type(obj), *(getattr(obj, name) for name in setters))
+            return restore, (kind, *(getattr(obj, name) for name in setters))
         assert isinstance(obj, Statement), "of that type"
         return PackedStatement, (*known, obj.start, obj.end)
 

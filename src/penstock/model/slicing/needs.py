@@ -144,7 +144,7 @@ def edge_finder(
             by_upstream: dict[str, list[Edge]] = {}
             for edge in _edges(model, reading):
                 by_upstream.setdefault(edge.upstream.name, []).append(edge)
-            edges[model.name] = tuple(_joined(of) for of in by_upstream.values())
+            edges[model.name] = tuple(map(_joined, by_upstream.values()))
         return edges
 
     return find

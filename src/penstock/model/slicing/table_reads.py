@@ -63,17 +63,24 @@ class TableRead:
 def table_reads_of(
     models: Iterable[Model],
     windows: ReadWindows = windows_of,
-    made: Mapping[str, Model] | None = None,
+    makers: Mapping[str, Model] | None = None,
 ) -> Mapping[str, tuple[TableRead, ...]]:
     """Return what models read of such tables, by their names; those that read none are left out.
-    ``made`` are the models of the project by their tables, where these are not all.
+
+    Args:
+        models: The models.
+        windows: Reads how a query uses its sources.
+        makers: The models of the project by their tables, where ``models`` are not all.
+
+    Returns:
+        The reads, by the names of models.
     """
     models = tuple(models)
-    made = makers_by_table(models) if made is None else made
+    makers = makers_by_table(models) if makers is None else makers
     found: dict[str, tuple[TableRead, ...]] = {}
     for model in models:
         if model.strategy.runs and not model.strategy.by_statements:
-            reads = tuple(_reads(model, made, windows))
+            reads = tuple(_reads(model, makers, windows))
             if reads:
                 found[model.name] = reads
     return found

@@ -42,16 +42,16 @@ def why_unrepeatable(model: Model, views: Iterable[Model] = ()) -> str | None:
 
 
 def views_read(
-    models: Iterable[Model], made: Mapping[str, Model] | None = None
+    models: Iterable[Model], makers: Mapping[str, Model] | None = None
 ) -> Mapping[str, tuple[Model, ...]]:
     """Return the VIEW models that each model reads, those that they read among them, by its name;
-    without those that read none. ``made`` are the models of the project by their tables, where
+    without those that read none. ``makers`` are the models of the project by their tables, where
     these are not all.
     """
     models = tuple(models)
-    made = makers_by_table(models) if made is None else made
+    makers = makers_by_table(models) if makers is None else makers
     found = {
-        model.name: tuple({view.name: view for view in _views(model, made)}.values())
+        model.name: tuple({view.name: view for view in _views(model, makers)}.values())
         for model in models
     }
     return {name: views for name, views in found.items() if views}
