@@ -6,9 +6,13 @@ from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
+from bench import known_slices
 
 from penstock.errors import ArgumentError, LakeClosed, TableNotFound
 from penstock.events import Event, SparkStarting
+from penstock.model.definition.by_model import ByModel
+from penstock.model.slicing.needs import edges_of
+from penstock.model.slicing.table_reads import table_reads_of
 from penstock.model.values.asset import TableName
 from penstock.project.project import Project
 from tests.engine.toy import write_project
@@ -33,6 +37,41 @@ def test_a_context_is_frozen_and_keeps_what_it_derives(root: Path) -> None:
         assert context.model("orders") is context.by_name["orders"]
         with pytest.raises(ArgumentError, match="orderz"):
             context.model("orderz")
+
+
+def test_a_plan_derives_only_what_it_is_of(tmp_path: Path) -> None:
+    known_slices.make(tmp_path / "toy", 60, 2)
+    with Project.load(tmp_path / "toy") as project:
+        context = project.context
+        plan = project.plan("g0/m0002")
+        above = {"g0/m0002", *context.graph.upstream("g0/m0002")}
+        assert [step.name for step in plan.steps] == ["g0/m0002"]
+        for values in (context.edges, context.table_reads, context.fingerprints):
+            assert isinstance(values, ByModel)
+            assert values.derived <= above
+        _, known = context.lineage(above)
+        assert len(known.tables) == len(above) < len(context.lineage()[1].tables) == 60
+
+
+def test_edges_and_reads_are_those_of_the_whole_project(tmp_path: Path) -> None:
+    known_slices.make(tmp_path / "toy", 60, 2)
+    with Project.load(tmp_path / "toy") as project:
+        project.plan("g0/m0002")
+        context, models = project.context, project.models
+        assert context.edges == edges_of(models)
+        assert context.table_reads == table_reads_of(models)
+        assert context.fingerprints.keys() == context.by_name.keys()
+    with Project.load(tmp_path / "toy") as project:  # from the cache
+        assert project.edges == context.edges
+
+
+def test_a_view_of_a_lake_may_read_any_table(tmp_path: Path) -> None:
+    known_slices.make(tmp_path / "toy", 60, 2)
+    with Project.load(tmp_path / "toy") as project:
+        project.context.lake("main").sql("CREATE VIEW seen AS SELECT id FROM m0050")
+    with Project.load(tmp_path / "toy") as project:
+        _, known = project.context.lineage({"g0/m0000"})
+        assert len(known.tables) == 60
 
 
 def test_a_lake_that_no_run_has_built_has_no_catalog(root: Path) -> None:

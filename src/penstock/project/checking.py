@@ -84,6 +84,7 @@ def check_models(context: ProjectContext, *, spark: bool = False) -> tuple[Diagn
     if any(model.input_needs for model in context.models):
         about = (*about, *needs_findings(context.models, context.edges))
     about = (*about, *doubt_findings(context.edges))
+    context.save_facts()
     findings = (*context.loaded.diagnostics, *about)
     if any(finding.rule == "lake" for finding in findings):
         return findings

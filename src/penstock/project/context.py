@@ -13,8 +13,15 @@ from penstock.engine.session.cache import edges as edge_cache
 from penstock.engine.session.connections import Connections
 from penstock.errors import LakeError, TableNotFound
 from penstock.events import EventSink, ignore
+from penstock.model.definition.by_model import ByModel
 from penstock.model.definition.external import External
-from penstock.model.definition.graph import Graph, check_graph, fingerprint_models, named
+from penstock.model.definition.graph import (
+    Graph,
+    check_graph,
+    fingerprint_models,
+    makers_by_table,
+    named,
+)
 from penstock.model.definition.model import Model
 from penstock.model.project.loader import Loaded
 from penstock.model.values.strategy import Output
@@ -161,28 +168,42 @@ class ProjectContext:
 
     @cached_property
     def edges(self) -> Mapping[str, tuple[Edge, ...]]:
-        """Return which slices of what it reads each model needs, by its name."""
+        """Return which slices of what it reads each model needs, by its name.
+
+        Each is derived when it is asked for; `save_facts` keeps them.
+        """
         if not any(model.inputs for model in self.models):
             return {}
-        from penstock.model.slicing.needs import edges_of
+        from penstock.model.slicing.needs import edge_finder
 
         lakes = self.settings.lakes
         partition_columns = {name: lake.partition_column for name, lake in lakes.items()}
-
-        def find_edges(models: Sequence[Model]) -> Mapping[str, tuple[Edge, ...]]:
-            column = partition_columns.__getitem__
-            return edges_of(self.models, column, self.facts.windows, self._time_zone, models)
-
-        cache = edge_cache(self.settings) if len(self.models) >= _MANY else None
-        if cache is None or check_graph(self.models):  # `check` reports what is wrong
-            return find_edges(self.models)
+        column = partition_columns.__getitem__
+        find_edges = edge_finder(self.makers, column, self.facts.windows, self._time_zone)
+        cache = self._edges_file
+        if cache is None or self._has_wrong_graph:  # `check` reports what is wrong
+            return ByModel(self.models, find_edges)
         # Late: few models have their edges found as soon.
         from penstock.model.project.edge_cache import remember_edges
 
-        edges = remember_edges(self.models, self.fingerprints, cache, find_edges)
-        cache.save()
-        self.save_facts()
-        return edges
+        def recall_edges(models: Sequence[Model]) -> Mapping[str, tuple[Edge, ...]]:
+            return remember_edges(models, self.by_name, self.fingerprints, cache, find_edges)
+
+        return ByModel(self.models, recall_edges)
+
+    @cached_property
+    def makers(self) -> Mapping[str, Model]:
+        """Return the models by the tables that they make.
+
+        Returns:
+            The models, by `table_key`.
+        """
+        return makers_by_table(self.models)
+
+    @property
+    def _has_wrong_graph(self) -> bool:
+        is_checked = self.own_models is None and not self.loaded.errors
+        return not is_checked and bool(check_graph(self.models))
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:
@@ -202,6 +223,10 @@ class ProjectContext:
         return str(self.settings.spark.conf.get("spark.sql.session.timeZone", "UTC"))
 
     @cached_property
+    def _edges_file(self) -> CacheFile[bytes] | None:
+        return edge_cache(self.settings) if len(self.models) >= _MANY else None
+
+    @cached_property
     def _facts_file(self) -> CacheFile[Any] | None:
         return query_facts(self.settings)
 
@@ -217,12 +242,12 @@ class ProjectContext:
         return slice_states(self.settings)
 
     def save_facts(self) -> None:
-        """Write the facts and the states that are new to their files."""
-        for file in (self._facts_file, self._states_file):
+        """Write the facts, the edges and the states that are new to their files."""
+        for file in (self._facts_file, self._edges_file, self._states_file):
             if file is not None:
                 file.save()
 
-    def _state_cache(self) -> StateCache | None:
+    def _state_cache(self, *, is_of_all: bool) -> StateCache | None:
         from penstock.destinations.capabilities import KINDS
         from penstock.engine.planning.state_cache import Dependencies, StateCache
 
@@ -231,7 +256,7 @@ class ProjectContext:
         kinds = {name: KINDS[lake.kind] for name, lake in self.settings.lakes.items()}
         lasting = frozenset(name for name, kind in kinds.items() if kind.has_lasting_snapshots)
         reads = Dependencies(self.edges, self.table_reads, self.views_read)
-        return StateCache(self._states_file, self.fingerprints, reads, lasting)
+        return StateCache(self._states_file, self.fingerprints, reads, lasting, is_of_all)
 
     @cached_property
     def table_reads(self) -> Mapping[str, tuple[TableRead, ...]]:
@@ -240,7 +265,10 @@ class ProjectContext:
             return {}
         from penstock.model.slicing.table_reads import table_reads_of
 
-        return table_reads_of(self.models, self.facts.windows)
+        def find_reads(models: Sequence[Model]) -> Mapping[str, tuple[TableRead, ...]]:
+            return table_reads_of(models, self.facts.windows, self.makers)
+
+        return ByModel(self.models, find_reads)
 
     @cached_property
     def views_read(self) -> Mapping[str, tuple[Model, ...]]:
@@ -249,7 +277,7 @@ class ProjectContext:
             return {}
         from penstock.model.slicing.undated import views_read
 
-        return views_read(self.models)
+        return ByModel(self.models, lambda models: views_read(models, self.makers))
 
     def lineage(
         self, names: Collection[str] | None = None, *, lakes: bool = True
@@ -257,7 +285,8 @@ class ProjectContext:
         """Return the columns of models and of the tables that they read.
 
         Args:
-            names: The models; None for all.
+            names: The models; None for all. Of a few the lakes are asked for the tables that these
+                name.
             lakes: Ask the lakes for the columns of tables that no model builds.
 
         Returns:
@@ -268,9 +297,10 @@ class ProjectContext:
 
         cache = lineages(self.settings) if lakes else columns(self.settings)
         catalogs: Catalogs = self.catalog if lakes else lambda _: None
-        known_columns = schemas(self.settings, catalogs, self.connections.macros, self.externals)
         ordered = self.graph.ordered(self.models)
         models = ordered if names is None else [one for one in ordered if one.name in names]
+        macros, some = self.connections.macros, None if names is None else models
+        known_columns = schemas(self.settings, catalogs, macros, self.externals, some)
         lineage = project_lineage(models, known_columns, cache)
         if cache is not None:
             cache.save()
@@ -340,12 +370,15 @@ class ProjectContext:
         """
         return self.connections.session(sink or self.sink)
 
-    def slices(self, *, behind: bool = True, late: bool = True) -> KnownSlices:
+    def slices(
+        self, *, behind: bool = True, late: bool = True, is_of_all: bool = True
+    ) -> KnownSlices:
         """Return what the catalogs know of slices, asked when it is needed.
 
         Args:
             behind: Compare slices with what they were built from.
             late: Slices with late rows are to be rebuilt.
+            is_of_all: All models are asked for; it is quicker for a few without.
 
         Returns:
             The knowledge; all its answers are of one moment.
@@ -362,7 +395,7 @@ class ProjectContext:
             late,
             views=lambda: self.views_read,
             files=True,
-            cache=self._state_cache(),
+            cache=self._state_cache(is_of_all=is_of_all),
         )
 
     def latest_snapshots(self) -> dict[str, int]:

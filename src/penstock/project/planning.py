@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.errors import LakeError
+from penstock.model.definition.graph import table_key
 from penstock.model.definition.model import Model
 
 if TYPE_CHECKING:
@@ -149,10 +150,19 @@ def find_missing_columns(context: ProjectContext, plan: Plan) -> list[MissingCol
     from penstock.engine.verifying.column_check import missing_references
 
     try:
-        lineage, known = context.lineage()
+        lineage, schemas = context.lineage(_names_above(context, models))
+        if schemas.views.keys() - context.makers.keys():  # which may read any table
+            lineage, schemas = context.lineage()
     except LakeError:
         return []
-    return list(missing_references(models, context.models, lineage, known.tables))
+    return list(missing_references(models, context.models, lineage, schemas.tables))
+
+
+def _names_above(context: ProjectContext, models: Sequence[Model]) -> frozenset[str]:
+    """Return the names of models, of those whose tables their tests read, and of all above."""
+    tested = (context.makers.get(table_key(t)) for model in models for t in model.test_reads)
+    names = {model.name for model in (*models, *tested) if model is not None}
+    return frozenset(names.union(*map(context.graph.upstream, names)))
 
 
 def _with_files(context: ProjectContext, plan: Plan) -> Plan:
@@ -354,7 +364,8 @@ def catalog_knowledge(
     from penstock.engine.planning.plan import Known
 
     restates = restates or any(model.auto_restatement for model in context.models)
-    slices = context.slices(behind=request.behind, late=request.late)
+    is_of_all = not request.select
+    slices = context.slices(behind=request.behind, late=request.late, is_of_all=is_of_all)
     return Known(
         _remembering(slices.states),
         _remembering(slices.intervals),

@@ -64,8 +64,11 @@ def report_status(
         )
 
     if only or not selection:
-        return read_statuses()
-    return of_selection(selection, context.by_name, context.graph, read_statuses)
+        answer = read_statuses()
+    else:
+        answer = of_selection(selection, context.by_name, context.graph, read_statuses)
+    context.save_facts()
+    return answer
 
 
 def summarize_models(
@@ -94,7 +97,8 @@ def summarize_models(
     if selection:
         names = select_names(context, selection)
         only = [model for model in context.models if model.name in names]
-    summaries = summarize(context.slices(), context.models, only)
+    slices = context.slices(is_of_all=only is None)
+    summaries = summarize(slices, context.models, only)
     context.save_facts()
     return summaries
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from penstock.model.definition.graph import Graph, table_key
+from penstock.model.definition.graph import Graph, makers_by_table, table_key
 from penstock.model.definition.model import Model
-from penstock.model.definition.triggers import cron_of, joins_by_partition, makers_by_table
+from penstock.model.definition.triggers import cron_of, joins_by_partition
 from penstock.model.script.file_uris import one_spelling
 from penstock.model.time.cron import Cron
 from penstock.model.time.moments import fixed_moment, read_end

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Diagnostic, Location
+from penstock.model.definition.graph import makers_by_table
 from penstock.model.definition.triggers import (
     check_triggers,
     cron_of,
     joins_by_partition,
     maker_of,
-    makers_by_table,
     why_never_due,
 )
 from penstock.model.project.loader import Loaded, load_models

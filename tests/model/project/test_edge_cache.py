@@ -55,7 +55,8 @@ def ask(
         return edges_of(models, only=missing)
 
     fingerprints = fingerprint_models(models, Graph.of(models), "UTC")
-    return remember_edges(models, fingerprints, cache, find), lacked
+    by_name = {model.name: model for model in models}
+    return remember_edges(models, by_name, fingerprints, cache, find), lacked
 
 
 def test_the_same_edges(tmp_path: Path) -> None:

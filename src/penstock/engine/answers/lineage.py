@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from penstock.model.definition.model import Model
 from penstock.model.lineage.models import Schemas, View, model_lineage
 from penstock.model.lineage.values import VALUE
 from penstock.model.query.query import read_query
+from penstock.model.script.sources import table_read
 from penstock.model.values.asset import Macros, Names, TableName
 from penstock.settings.config import Settings
 from penstock.sql.dialect import DUCKDB, SPARK
@@ -21,7 +22,11 @@ from penstock.sql.identifiers import LAKES
 
 if TYPE_CHECKING:
     from penstock.lakes.catalog.catalog import Catalog, Catalogs
+    from penstock.lakes.format.files import Table
     from penstock.lakes.format.objects import View as StoredView
+
+
+_FEW = 20  # tables that are read one by one, and not with all others
 
 
 def schemas(
@@ -29,20 +34,30 @@ def schemas(
     catalogs: Catalogs,
     macros: Macros | None = None,
     externals: Sequence[External] = (),
+    models: Sequence[Model] | None = None,
 ) -> Schemas:
     """The tables and views of all lakes at their latest snapshots; a table that is not there has
-    the columns of its EXTERNAL model.
+    the columns of its EXTERNAL model. With ``models`` perhaps only the tables that these name.
     """
+    named = None if models is None else {table for model in models for table in _named(model)}
     tables = {
         table_key(each.table): tuple(column.name for column in each.columns)
         for each in externals
         if each.columns
     }
     views: dict[str, View] = {}
-    for lake in settings.lakes:
-        catalog = catalogs(lake)
-        if catalog is not None:
-            _read(lake, catalog, macros, tables, views)
+    lakes = [(lake, catalogs(lake)) for lake in settings.lakes]
+    existing = [
+        (lake, catalog, catalog.latest().id) for lake, catalog in lakes if catalog is not None
+    ]
+    for lake, catalog, latest in existing:
+        views |= _read_views(lake, catalog, latest, macros)
+    for lake, catalog, latest in existing:
+        is_all = named is None or views  # a view may read any table
+        names = None if is_all else [table for table in named or () if table.lake == lake]
+        for table in _read_tables(catalog, latest, names):
+            name = TableName(lake, table.schema_name, table.name)
+            tables[table_key(name)] = tuple(column.name for column in table.schema.columns)
     columns = {name: lake.partition_column for name, lake in settings.lakes.items()}
     return Schemas(tables, views, columns)
 
@@ -72,25 +87,34 @@ def recorded(
     }
 
 
-def _read(
-    lake: str,
-    catalog: Catalog,
-    macros: Macros | None,
-    tables: dict[str, tuple[str, ...]],
-    views: dict[str, View],
-) -> None:
+def _named(model: Model) -> Iterator[TableName]:
+    """Yield the tables whose columns the lineage of a model, and its tests, may look at."""
+    yield model.target
+    yield from (*model.inputs, *model.test_reads)
+    for source in model.query.mentioned:
+        table = table_read(source)
+        if table is not None:
+            yield table
+
+
+def _read_tables(
+    catalog: Catalog, latest: int, names: Sequence[TableName] | None
+) -> Iterable[Table]:
+    """Return the tables of a lake, or those with these names, if they are few."""
+    if names is None or len(names) > _FEW:
+        return catalog.tables(latest)
+    tables = (catalog.find_table(name.schema, name.table, latest) for name in names)
+    return [table for table in tables if table is not None]
+
+
+def _read_views(lake: str, catalog: Catalog, latest: int, macros: Macros | None) -> dict[str, View]:
     # Late: they load SQLAlchemy, which a project without a catalog does not need.
     from penstock.lakes.catalog.definitions.stored_sql import load_views
 
-    latest = catalog.latest().id
-    for table in catalog.tables(latest):
-        name = TableName(lake, table.schema_name, table.name)
-        tables[table_key(name)] = tuple(column.name for column in table.schema.columns)
     with catalog.reading() as connection:
         stored = load_views(connection, latest)
-    for view in stored:
-        read = view_of(lake, view, macros)
-        views[table_key(read.name)] = read
+    views = (view_of(lake, view, macros) for view in stored)
+    return {table_key(view.name): view for view in views}
 
 
 def view_of(lake: str, view: StoredView, macros: Macros | None = None) -> View:

@@ -155,11 +155,13 @@ def _in_state(  # noqa: PLR0917 - `make_plan`'s own arguments, and the word
 def _completed(planned: Sequence[PlannedStep], context: PlanningContext) -> Completed:
     """Return the steps with what they need first. Of models that are not selected only that."""
     moment = context.request.fire_time.astimezone(UTC)
-    if not any(context.known.edges.values()) and not context.known.old_tables(moment):
-        return Completed(list(planned))
-    known = {step.name: step for step in planned} | first_of_others(context)
     names = {model.name for model in context.steps}
     above = {name for model in context.steps for name in context.graph.upstream(model.name)}
+    # Of the steps and what they read only: to find edges takes a look at a query.
+    has_edges = any(context.known.edges.get(name) for name in (*names, *above))
+    if not has_edges and not context.known.old_tables(moment):
+        return Completed(list(planned))
+    known = {step.name: step for step in planned} | first_of_others(context)
     added = above - names - context.excluded if context.request.upstream else set[str]()
     if added:
         added = {m.name for m in context.order if m.name in added and m.strategy.runs and m.own}

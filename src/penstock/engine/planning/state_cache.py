@@ -100,12 +100,15 @@ class StateCache:
         fingerprints: The fingerprints of models, by their names.
         dependencies: What states depend on.
         lasting_lakes: The lakes whose snapshots keep their ids.
+        is_of_all: The plan is of all models. Else only the models that are asked for first are
+            looked up, and what they read.
     """
 
     entries: MutableMapping[str, Any]
     fingerprints: Mapping[str, str]
     dependencies: Dependencies
     lasting_lakes: frozenset[str]
+    is_of_all: bool = True
     _moments: dict[str, LakeMoment | None] = field(default_factory=dict)
     _shared: dict[Any, SliceStates] = field(default_factory=dict)
     _groups: dict[tuple[_Group, ...], tuple[_Group, ...]] = field(default_factory=dict)
@@ -154,12 +157,13 @@ class StateCache:
             models: The models.
             catalogs: The catalogs of lakes.
         """
+        models = tuple(models)
         lakes = {lake for model in models for lake in self.dependencies.by_lake(model)}
         unread = lakes & self.lasting_lakes - self._moments.keys()
         if not unread:
             return
         positions: dict[str, set[Position]] = defaultdict(set)
-        for fingerprint in self.fingerprints.values():
+        for fingerprint in self._fingerprints_of(models):
             for kind in (_SLICES, _INTERVALS):
                 entry = self._entry(f"{fingerprint}{kind}")
                 for lake, basis in () if entry is None else entry[0]:
@@ -171,6 +175,13 @@ class StateCache:
                 if catalog is not None:
                     with catalog.reading() as connection:
                         self._moments[lake] = read_moment(connection, positions[lake])
+
+    def _fingerprints_of(self, models: Iterable[Model]) -> Iterable[str]:
+        if self.is_of_all:
+            return self.fingerprints.values()
+        edges = (edge for model in models for edge in self.dependencies.edges.get(model.name, ()))
+        names = {model.name for model in models} | {edge.upstream.name for edge in edges}
+        return [self.fingerprints[name] for name in names]
 
     def keep(self, model: Model, states: States) -> None:
         """Remember the states of a model, if they stay until something moves.

@@ -4,6 +4,7 @@ shares them among the attempts of a run, with their state and whether the run is
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -310,7 +311,8 @@ class Connections:
         are elsewhere (`Names`). Raises ModelError; then the connections are closed.
         """
         settings = self.settings
-        cache = scripts(settings)
+        cache, collects = scripts(settings), gc.isenabled()
+        gc.disable()  # thousands of models stay, and to look for garbage among them takes long
         try:
             return load_models(
                 settings.root,
@@ -330,6 +332,8 @@ class Connections:
             self.close()
             raise
         finally:
+            if collects:
+                gc.enable()
             if cache is not None:
                 cache.save()
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from heapq import heapify, heappop, heappush
 
 from penstock.errors import ArgumentError, Diagnostic, Location, ModelError
+from penstock.model.definition.by_model import ByModel
 from penstock.model.definition.model import Model
 from penstock.model.script.file_uris import asset_key, may_be
 from penstock.model.script.sources import table_read
@@ -146,6 +147,18 @@ def makers_of(models: Iterable[Model]) -> Makers:
     return {table_key(table): model.name for model in models for table in made_by(model)}
 
 
+def makers_by_table(models: Iterable[Model]) -> Mapping[str, Model]:
+    """Return the model that makes each table, and each view that comes with one.
+
+    Args:
+        models: The models of a project.
+
+    Returns:
+        Models by `table_key`.
+    """
+    return {table_key(table): model for model in models for table in made_by(model)}
+
+
 def made_by(model: Model) -> tuple[TableName, ...]:
     """The table that a model makes, and the view that comes with it."""
     view = current_view(model.target, model.history)
@@ -274,7 +287,9 @@ def _place(model: Model, parent: Model) -> Location:
     return Location(model.path)
 
 
-def fingerprint_models(models: Iterable[Model], graph: Graph, settings: object) -> dict[str, str]:
+def fingerprint_models(
+    models: Sequence[Model], graph: Graph, settings: object
+) -> Mapping[str, str]:
     """Fingerprint models: equal ones have equal plans over equal catalogs.
 
     A fingerprint covers the text of a model and those of all models above it, since which slices a
@@ -286,15 +301,28 @@ def fingerprint_models(models: Iterable[Model], graph: Graph, settings: object) 
         settings: The settings that results depend on, with a `repr` that tells them apart.
 
     Returns:
-        The fingerprints, by the names of models.
+        The fingerprints, by the names of models; each is derived when it is asked for.
     """
     by_name = {model.name: model for model in models}
     fingerprints: dict[str, str] = {}
-    for name in graph.order():
-        parents = [fingerprints[parent] for parent in graph.parents[name] if parent != name]
-        content = (settings, _own_parts(by_name[name]), parents)
-        fingerprints[name] = sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()
-    return fingerprints
+
+    def derive(missing_models: Sequence[Model]) -> Mapping[str, str]:
+        waiting = [model.name for model in missing_models]
+        while waiting:
+            name = waiting[-1]
+            above = [parent for parent in graph.parents[name] if parent != name]
+            missing = [parent for parent in above if parent not in fingerprints]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if name not in fingerprints:
+                parents = [fingerprints[parent] for parent in above]
+                content = repr((settings, _own_parts(by_name[name]), parents))
+                fingerprints[name] = sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+        return fingerprints
+
+    return ByModel(models, derive)
 
 
 def _own_parts(model: Model) -> Mapping[str, object]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from penstock.errors import Diagnostic, PartitionError
-from penstock.model.definition.graph import made_by, table_key
+from penstock.model.definition.graph import makers_by_table, table_key
 from penstock.model.definition.model import Model
 from penstock.model.script.declaration import Declaration
 from penstock.model.time.cron import SHORTCUTS, Cron
@@ -75,18 +75,6 @@ def joins_by_partition(trigger: Trigger, model: Model, maker: Model | None) -> b
     if trigger.bears_partition:
         return True
     return model.partition is not None and maker is not None and maker.partition is not None
-
-
-def makers_by_table(models: Sequence[Model]) -> Mapping[str, Model]:
-    """Return the model that makes each table, and each view that comes with one.
-
-    Args:
-        models: The models of a project.
-
-    Returns:
-        Models by `table_key`.
-    """
-    return {table_key(table): model for model in models for table in made_by(model)}
 
 
 def maker_of(trigger: Trigger, makers: Mapping[str, Model]) -> Model | None:

@@ -18,6 +18,7 @@ Edges = Mapping[str, tuple[Edge, ...]]
 
 def remember_edges(
     models: Sequence[Model],
+    by_name: Mapping[str, Model],
     fingerprints: Mapping[str, str],
     cache: MutableMapping[str, bytes],
     find_edges: Callable[[Sequence[Model]], Edges],
@@ -25,7 +26,8 @@ def remember_edges(
     """Return the edges of models, from a cache as far as it has them.
 
     Args:
-        models: All models of the project.
+        models: The models whose edges are asked for.
+        by_name: All models of the project, by their names.
         fingerprints: The fingerprints of models, by their names.
         cache: The packed edges, by fingerprints; what is missing is added.
         find_edges: Finds the edges of the models that the cache lacks.
@@ -33,7 +35,6 @@ def remember_edges(
     Returns:
         The edges, by the names of models.
     """
-    by_name = {model.name: model for model in models}
     edges: dict[str, tuple[Edge, ...]] = {}
     for model in models:
         packed = cache.get(fingerprints[model.name])

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterable, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 from penstock.model.query.query import Query
@@ -99,6 +100,34 @@ def unpack(data: bytes, macros: Macros | None) -> Any:
         return None
 
 
+def restore(kind: type, *values: object) -> object:
+    """Return a value of a class with slots, of its fields in order.
+
+    To set the state of such a dataclass, Python lists its fields each time.
+
+    Args:
+        kind: A dataclass that `pack` takes apart.
+        *values: The values of its fields.
+
+    Returns:
+        The value, without a call of ``__init__``.
+    """
+    value: object = object.__new__(kind)
+    for setter, field_value in zip(_setters(kind).values(), values, strict=True):
+        setter(value, field_value)
+    return value
+
+
+@cache
+def _setters(kind: type) -> Mapping[str, Callable[[object, object], None]]:
+    """Return what sets each field of a dataclass that is packed by its fields; none of others."""
+    is_plain = "__dataclass_fields__" in vars(kind) and "__reduce__" not in vars(kind)
+    setstate = getattr(kind, "__setstate__", None)
+    if not is_plain or getattr(setstate, "__module__", "") != "dataclasses":
+        return {}
+    return {item.name: getattr(kind, item.name).__set__ for item in fields(kind)}
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, out: io.BytesIO, texts: dict[int, tuple[str, str]]) -> None:
         super().__init__(out, protocol=5)
@@ -110,7 +139,11 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: object) -> Any:
         known = self._texts.get(id(obj)) if type(obj) is Statement else None
         if known is None:
-            return NotImplemented
+            kind: type = type(obj)
+            setters = _setters(kind)
+            if not setters:
+                return NotImplemented
+            return restore, (kind, *(getattr(obj, name) for name in setters))
         assert isinstance(obj, Statement), "of that type"
         return PackedStatement, (*known, obj.start, obj.end)
 

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Protocol
 
 from penstock.errors import Diagnostic, Location
-from penstock.model.definition.graph import makers_of, table_key
+from penstock.model.definition.graph import makers_by_table, table_key
 from penstock.model.definition.model import Model
 from penstock.model.query.query import Query
 from penstock.model.script.arguments import PARTITION
@@ -110,17 +110,40 @@ def edges_of(
     ``partition_column`` is by lake the column that holds the value of each row's slice, ``zone``
     the time zone of the session. ``only`` are the models whose edges are asked for; None for all.
     """
-    every = {model.name: model for model in models}
-    makers = makers_of(every.values())
-    made = {key: every[name] for key, name in makers.items()}
+    models = tuple(models)
+    find = edge_finder(makers_by_table(models), partition_column, windows, zone)
+    return find(models if only is None else only)
+
+
+def edge_finder(
+    made: Mapping[str, Model],
+    partition_column: Callable[[str], str] = lambda _: "_wm_partition",
+    windows: ReadWindows = windows_of,
+    zone: str = "UTC",
+) -> Callable[[Iterable[Model]], dict[str, tuple[Edge, ...]]]:
+    """Return what finds the edges of some models of a project, as `edges_of` does.
+
+    Args:
+        made: The models of the project by their tables (`makers_by_table`).
+        partition_column: By lake the column that holds the value of each row's slice.
+        windows: Reads how a query uses its sources.
+        zone: The time zone of the session.
+
+    Returns:
+        A function of models, which returns their edges by their names.
+    """
     reading = _Reading(made, windows, SliceColumns(made, partition_column, zone))
-    found: dict[str, tuple[Edge, ...]] = {}
-    for model in every.values() if only is None else only:
-        by_upstream: dict[str, list[Edge]] = {}
-        for edge in _edges(model, reading):
-            by_upstream.setdefault(edge.upstream.name, []).append(edge)
-        found[model.name] = tuple(_joined(edges) for edges in by_upstream.values())
-    return found
+
+    def find(models: Iterable[Model]) -> dict[str, tuple[Edge, ...]]:
+        edges: dict[str, tuple[Edge, ...]] = {}
+        for model in models:
+            by_upstream: dict[str, list[Edge]] = {}
+            for edge in _edges(model, reading):
+                by_upstream.setdefault(edge.upstream.name, []).append(edge)
+            edges[model.name] = tuple(map(_joined, by_upstream.values()))
+        return edges
+
+    return find
 
 
 def edge_by_kinds(reader: Model, upstream: Model) -> Edge:
@@ -405,8 +428,7 @@ def needs_findings(
 ) -> Iterator[Diagnostic]:
     """Yield what models say they need that cannot be, or that their queries say otherwise."""
     every = list(models)
-    makers, by_name = makers_of(every), {model.name: model for model in every}
-    made = {key: by_name[name] for key, name in makers.items()}
+    made = makers_by_table(every)
     for model in every:
         by_table = {table_key(edge.upstream.target): edge for edge in edges.get(model.name, ())}
         unmade = frozenset(_unmade(model, made)) if model.input_needs else frozenset[str]()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.model.definition.graph import makers_of, table_key
+from penstock.model.definition.graph import makers_by_table, table_key
 from penstock.model.definition.model import Model
 from penstock.model.slicing.needs import (
     ReadWindows,
@@ -61,15 +61,26 @@ class TableRead:
 
 
 def table_reads_of(
-    models: Iterable[Model], windows: ReadWindows = windows_of
+    models: Iterable[Model],
+    windows: ReadWindows = windows_of,
+    makers: Mapping[str, Model] | None = None,
 ) -> Mapping[str, tuple[TableRead, ...]]:
-    """Return what models read of such tables, by their names; those that read none are left out."""
-    every = {model.name: model for model in models}
-    made = {key: every[name] for key, name in makers_of(every.values()).items()}
+    """Return what models read of such tables, by their names; those that read none are left out.
+
+    Args:
+        models: The models.
+        windows: Reads how a query uses its sources.
+        makers: The models of the project by their tables, where ``models`` are not all.
+
+    Returns:
+        The reads, by the names of models.
+    """
+    models = tuple(models)
+    makers = makers_by_table(models) if makers is None else makers
     found: dict[str, tuple[TableRead, ...]] = {}
-    for model in every.values():
+    for model in models:
         if model.strategy.runs and not model.strategy.by_statements:
-            reads = tuple(_reads(model, made, windows))
+            reads = tuple(_reads(model, makers, windows))
             if reads:
                 found[model.name] = reads
     return found
@@ -79,10 +90,10 @@ def unmade_reads(models: Iterable[Model]) -> Mapping[str, tuple[TableName, ...]]
     """Return the tables that no model makes and models read, through views and EMBEDDED too, by the
     names of the models; without those that a model ``needs none`` of.
     """
-    every = {model.name: model for model in models}
-    made = {key: every[name] for key, name in makers_of(every.values()).items()}
+    models = tuple(models)
+    made = makers_by_table(models)
     found: dict[str, tuple[TableName, ...]] = {}
-    for model in every.values():
+    for model in models:
         free = {table_key(table) for table, need in model.input_needs if need.rule is Rule.NONE}
         reads = {table_key(table): table for table in _below(model, made)}
         if model.strategy.runs and model.strategy.output is not Output.VIEW:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from penstock.model.definition.graph import makers_of, table_key
+from penstock.model.definition.graph import makers_by_table, table_key
 from penstock.model.definition.model import Model
 from penstock.model.python_steps import PAYLOAD
 from penstock.model.query.query import Query
@@ -41,15 +41,18 @@ def why_unrepeatable(model: Model, views: Iterable[Model] = ()) -> str | None:
     )
 
 
-def views_read(models: Iterable[Model]) -> Mapping[str, tuple[Model, ...]]:
+def views_read(
+    models: Iterable[Model], makers: Mapping[str, Model] | None = None
+) -> Mapping[str, tuple[Model, ...]]:
     """Return the VIEW models that each model reads, those that they read among them, by its name;
-    without those that read none.
+    without those that read none. ``makers`` are the models of the project by their tables, where
+    these are not all.
     """
-    every = {model.name: model for model in models}
-    made = {key: every[name] for key, name in makers_of(every.values()).items()}
+    models = tuple(models)
+    makers = makers_by_table(models) if makers is None else makers
     found = {
-        model.name: tuple({view.name: view for view in _views(model, made)}.values())
-        for model in every.values()
+        model.name: tuple({view.name: view for view in _views(model, makers)}.values())
+        for model in models
     }
     return {name: views for name, views in found.items() if views}
 
