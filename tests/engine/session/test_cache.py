@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Project
-from penstock.engine.session.cache import lineages, scripts, stamp
+from penstock.engine.session.cache import CacheFile, lineages, scripts, stamp
 from penstock.errors import ModelError
 from penstock.model.definition.model import Model
 from penstock.model.project import loader
@@ -262,3 +262,18 @@ def test_lineage_of_some_models_leaves_that_of_others(shop: Path) -> None:
 def test_code_is_looked_at_once() -> None:
     assert stamp(("model", "sql")) is stamp(("model", "sql"))
     assert stamp(("model", "sql")) != stamp(("model",))
+
+
+def test_an_entry_that_comes_while_the_file_is_saved_does_no_harm(tmp_path: Path) -> None:
+    class Used(set[str]):
+        """Adds an entry when it is asked, as another thread may do."""
+
+        def __contains__(self, key: object) -> bool:
+            file[f"later {key}"] = 1
+            return super().__contains__(key)
+
+    file: CacheFile[int] = CacheFile(tmp_path / "some.cache", pickle.dumps, pickle.loads)
+    file["a"], file["b"] = 1, 2
+    file._used = Used(file._used)
+    file.save()
+    assert dict(CacheFile(file.path, pickle.dumps, pickle.loads)) == {"a": 1, "b": 2}

@@ -75,11 +75,11 @@ class CacheFile(MutableMapping[str, V]):
         """Write the entries, if any that was used is new."""
         if not self._changed:
             return
-        entries = self._all()
+        entries = dict(self._all())  # other threads may add entries meanwhile
         if len(entries) > self._keeps:
             entries = {key: entry for key, entry in entries.items() if key in self._used}
         with suppress(OSError):  # a cache that cannot be written is none
-            _replace(self.path, self._dump({"stamp": stamp(self._rooms), "entries": dict(entries)}))
+            _replace(self.path, self._dump({"stamp": stamp(self._rooms), "entries": entries}))
         self._changed = False
 
     def _all(self) -> dict[str, V]:
