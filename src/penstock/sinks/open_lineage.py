@@ -142,8 +142,6 @@ class Emitter:
         from openlineage.client.event_v2 import Job, RunEvent, RunState
         from openlineage.client.facet_v2 import job_type_job, sql_job
 
-        from penstock.sinks.trigger_facet import PRODUCER
-
         what = "MODEL" if model is not None else "PIPELINE"
         facets: dict[str, JobFacet] = {
             "jobType": job_type_job.JobTypeJobFacet("BATCH", "PENSTOCK", what)
@@ -153,7 +151,7 @@ class Emitter:
         self.client.emit(
             RunEvent(
                 eventTime=datetime.now(UTC).isoformat(),
-                producer=PRODUCER,
+                producer="https://pypi.org/project/penstock-spark",
                 run=self._run(id_, ended, is_step=model is not None),
                 job=Job(self.namespace, job, facets),
                 eventType=RunState(kind),
