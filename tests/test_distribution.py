@@ -13,9 +13,10 @@ from penstock.distribution import NAME, VERSION
 ROOT = Path(__file__).parents[1]
 TEXTS = ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", "constraints.txt")
 FOLDERS = ("docs", "src", "scripts", "bench", "adapters", "tests", ".ci")
-SUFFIXES = {".md", ".py", ".sh", ".toml", ".txt", ".cfg", ".yml"}
+SUFFIXES = {".json", ".md", ".py", ".sh", ".toml", ".txt", ".cfg", ".yml"}
 STRANGER = re.compile(
-    r"(?<![\w.])penstock\[[a-z]|(?:pip|pipx|uv) [\w -]*install (?:-\S+ )*['\"]?penstock\b(?!-spark)"
+    r"(?<![\w.])penstock\[[a-z]|pypi\.org/project/penstock\b(?!-spark)"
+    r"|(?:pip|pipx|uv) [\w -]*install (?:-\S+ )*['\"]?penstock\b(?!-spark)"
 )
 
 
@@ -34,7 +35,7 @@ def test_the_adapter_depends_on_it() -> None:
     assert "penstock" not in names
 
 
-def test_no_text_installs_the_package_of_another_project() -> None:
+def test_no_text_installs_or_links_to_the_package_of_another_project() -> None:
     files = [ROOT / name for name in TEXTS]
     for folder in FOLDERS:
         files += [path for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]

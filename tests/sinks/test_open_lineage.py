@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.distribution import NAME
 from penstock.events import Event, Notice, RunFinished, RunStarted, StepFinished, StepStarted
 from penstock.project.project import Project
 from penstock.sinks.open_lineage import Emitter, client_of
@@ -82,6 +83,7 @@ def test_a_run_and_each_of_its_steps_begin_and_end(written: list[dict[str, Any]]
         ("toy", "FAIL"),
     ]
     assert {each["job"]["namespace"] for each in written} == {"shop"}
+    assert {each["producer"] for each in written} == {f"https://pypi.org/project/{NAME}"}
     runs = [each["run"]["runId"] for each in written]
     assert runs[0] == runs[5] == RUN
     assert runs[1] == runs[2] != runs[3] == runs[4]

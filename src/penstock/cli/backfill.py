@@ -27,7 +27,7 @@ Examples:
 )
 @click.argument("model", shell_complete=complete_model)
 @range_options("build")
-@click.option("--all", "all_", is_flag=True, help="Also rebuild slices that are there.")
+@click.option("--all", "all_", is_flag=True, help="Also rebuild slices that exist.")
 @common_options
 @click.pass_context
 def command(
@@ -42,9 +42,9 @@ def command(
 ) -> None:
     """Build the slices of MODEL in a range that are missing or have failed.
 
-    If `penstock serve` serves the project, it gets the slices and this command ends at once. They
-    take at most the backfill_share of the slots, newest first; `penstock backfills` shows how far
-    they are. Otherwise this command runs them itself, as `penstock run --from --to` does.
+    If `penstock serve` serves the project, this command queues the slices and ends. They run newest
+    first, and take at most the `backfill_share` of the slots. `penstock backfills` shows their
+    progress. Otherwise this command builds the slices itself, as `penstock run --from --to` does.
     """
     if not any(bounds.values()):
         raise ArgumentError("a backfill needs a range", hint="add --from, and --to for its end")

@@ -28,16 +28,16 @@ Examples:
   penstock backfills --cancel 8d3f21c07a11""",
 )
 @click.argument("backfill", required=False)
-@click.option("--pause", "action", flag_value="paused", help="Start no more of its slices.")
-@click.option("--resume", "action", flag_value="active", help="Go on with its slices.")
-@click.option("--cancel", "action", flag_value="cancelled", help="Drop what has not started.")
+@click.option("--pause", "action", flag_value="paused", help="Start no further slice.")
+@click.option("--resume", "action", flag_value="active", help="Continue the backfill.")
+@click.option("--cancel", "action", flag_value="cancelled", help="Drop unpublished slices.")
 @common_options
 def command(
     *, backfill: str | None, action: str | None, project_dir: Path | None, as_json: bool
 ) -> None:
     """List the backfills of `penstock serve`, the newest first, or change BACKFILL.
 
-    A backfill is called by its id, or by the end of it.
+    BACKFILL is an id, or the end of an id.
     """
     from penstock.server.backfill_store import BackfillState
     from penstock.server.opening import open_agenda

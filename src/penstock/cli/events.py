@@ -35,16 +35,16 @@ _TOKENS = ("token", "name", "created", "revoked", "user")
 
 @click.group(
     "events",
-    short_help="Send messages to models, see what fired, and create tokens.",
+    short_help="Send messages to models, list what fired, and create tokens.",
     epilog="""\b
 Examples:
   penstock events list
   penstock events send signup '{"tenant": "acme"}'
-  penstock events show message:signup/0198c0de
+  penstock events show message:signup/order-4711
   penstock events token create signup""",
 )
 def command() -> None:
-    """Send messages, see what became of events, and create tokens for POST /events/NAME."""
+    """Send messages, show the outcomes of events, and create tokens for POST /events/NAME."""
 
 
 @command.command(
@@ -58,7 +58,7 @@ Examples:
 @limit_option(20, "firings")
 @common_options
 def list_firings(*, model: str | None, limit: int, project_dir: Path | None, as_json: bool) -> None:
-    """List what events have fired, of all models or of MODEL; the newest first."""
+    """List the firings of all models or of MODEL, the newest first."""
     from penstock.server.opening import open_agenda
 
     with load_project(project_dir) as project:
@@ -81,13 +81,13 @@ def _cells(record: FiringRecord) -> tuple[object, ...]:
     "show",
     epilog="""\b
 Examples:
-  penstock events show message:signup/0198c0de
+  penstock events show message:signup/order-4711
   penstock events show asset:main.main.orders@12 --json""",
 )
 @click.argument("event")
 @common_options
 def show(*, event: str, project_dir: Path | None, as_json: bool) -> None:
-    """Show what became of EVENT for each model that it concerns."""
+    """Show the outcome of EVENT for each model: fired, joined, superseded or ignored."""
     from penstock.server.opening import open_agenda
 
     with load_project(project_dir) as project:
@@ -112,19 +112,19 @@ def show(*, event: str, project_dir: Path | None, as_json: bool) -> None:
     epilog="""\b
 Examples:
   penstock events send signup '{"tenant": "acme"}'
-  penstock events send signup '{}' --key 2026-11-30""",
+  penstock events send signup '{"tenant": "acme"}' --key order-4711""",
 )
 @click.argument("name")
 @click.argument("payload")
-@click.option("--key", metavar="TEXT", help="A message with the same key counts once.")
+@click.option("--key", metavar="TEXT", help="A message with the same key is recorded once.")
 @common_options
 def send(
     *, name: str, payload: str, key: str | None, project_dir: Path | None, as_json: bool
 ) -> None:
     """Record a message, as POST /events/NAME does. PAYLOAD is a JSON object.
 
-    Needs no token: whoever reaches the catalog may record messages. `penstock serve` fires the
-    models that wait for NAME.
+    It needs access to the catalog, and no token. `penstock serve` fires the models that wait for
+    NAME.
     """
     from penstock.engine.state.claims import user_name
     from penstock.scheduler.values import EventKind, TriggerEvent
@@ -184,7 +184,7 @@ def _require_name(context: ProjectContext, name: str) -> tuple[PartitionSpec, ..
 
 @command.group("token", epilog="\b\nExamples:\n  penstock events token list")
 def token() -> None:
-    """Create, list and revoke the tokens of those who send messages by HTTP."""
+    """Create, list and revoke tokens of the HTTP API."""
 
 
 @token.command(
@@ -197,9 +197,9 @@ Examples:
 @click.argument("name")
 @common_options
 def create_token(*, name: str, project_dir: Path | None, as_json: bool) -> None:
-    """Create a token for the messages NAME, or for all that the HTTP API does with '*'.
+    """Create a token for the messages NAME, or with '*' for all routes of the HTTP API.
 
-    The token is printed once. The catalog has a hash of it.
+    The token is printed once. The catalog stores a hash of it.
     """
     from penstock.engine.state.claims import user_name
     from penstock.server.opening import open_agenda
@@ -251,7 +251,7 @@ Examples:
 @click.argument("token_id", metavar="TOKEN")
 @common_options
 def revoke_token(*, token_id: str, project_dir: Path | None, as_json: bool) -> None:
-    """Revoke TOKEN, which `penstock events token list` names. It is refused at once."""
+    """Revoke TOKEN, an id of `penstock events token list`. It is refused at once."""
     from penstock.server.opening import open_agenda
     from penstock.server.tokens import TokenStore
 

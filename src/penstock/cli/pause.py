@@ -31,8 +31,8 @@ Examples:
   penstock pause tag:finance --until 2026-12-24T06:00Z""",
 )
 @click.argument("model", required=False, metavar="[MODEL|tag:TAG]", shell_complete=complete_model)
-@click.option("--until", metavar="TIME", help="When it ends: a time, or a length such as 2h.")
-@click.option("--reason", metavar="TEXT", help="Why, for whoever sees the pause.")
+@click.option("--until", metavar="TIME", help="The end: a time, or a length such as 2h.")
+@click.option("--reason", metavar="TEXT", help="The reason, for the list of pauses.")
 @common_options
 def command(
     *,
@@ -44,8 +44,8 @@ def command(
 ) -> None:
     """Keep MODEL from firing, or all models with a tag. Without MODEL, list the pauses.
 
-    The events of a paused model are kept. When the pause ends, it fires for them. A run that has
-    started goes on, and `penstock run` runs paused models as before.
+    The events of a paused model are kept. When the pause ends, the model runs for them. A run that
+    has started continues. `penstock run` ignores pauses.
     """
     from penstock.engine.state.claims import user_name
     from penstock.scheduler.values import Pause

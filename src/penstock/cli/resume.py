@@ -22,7 +22,7 @@ Examples:
 @click.argument("model", metavar="MODEL|tag:TAG", shell_complete=complete_model)
 @common_options
 def command(*, model: str, project_dir: Path | None, as_json: bool) -> None:
-    """Let MODEL, or all models with a tag, fire again, and for the events of the pause."""
+    """End the pause of MODEL, or of a tag. The models run for the events of the pause."""
     from penstock.server.opening import open_agenda
 
     with load_project(project_dir) as project:

@@ -43,7 +43,7 @@ Examples:
 @click.option(
     "--port", type=click.IntRange(0, 65535), metavar="N", help="The port [default: 8600]."
 )
-@click.option("--no-http", is_flag=True, help="Listen on no port.")
+@click.option("--no-http", is_flag=True, help="Do not answer HTTP.")
 @click.option(
     "--slots", type=click.IntRange(min=1), metavar="N", help="Run up to N models at once."
 )
@@ -56,7 +56,7 @@ Examples:
     type=click.Choice(("text", "json")),
     default="text",
     show_default=True,
-    help="How lines of the log are written.",
+    help="The format of the log.",
 )
 @warm_option
 @common_options
@@ -70,17 +70,17 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the models of a project by what their headers declare, until it is stopped.
+    """Run the models of a project by the triggers in their headers, until it is stopped.
 
     A model runs when a table or file after `on` changes, when its schedule is due, when a message
-    arrives, and when it is older than its `freshness`. SIGTERM and Ctrl-C let runs end; those that
-    take longer than drain_timeout of [serve] are stopped, and the next process carries on with
-    them. Several processes may serve one project: one of them decides.
+    arrives, and when its table is older than its `freshness`. Several processes may serve one
+    project: one of them is the leader, which decides and runs.
 
-    `penstock run` of the project on this machine uses its Spark, unless --no-warm is given to
-    either, or `share` of [serve] is false.
+    SIGTERM and Ctrl-C stop the process. It waits for its runs up to `drain_timeout` of [serve].
+    Then it stops them, and the next process retries them.
 
-    With --simulate, nothing runs: the times at which models would run are printed.
+    `penstock run` of the project on this machine uses its Spark. --no-warm of either command and
+    `share = false` in [serve] prevent that. --simulate prints when models would run.
     """
     with load_project(project_dir) as project:
         if simulate:

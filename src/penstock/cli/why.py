@@ -41,12 +41,12 @@ def command(
     project_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Say why MODEL, or SLICE of it (by default that of now), is as it is.
+    """Say why MODEL, or one SLICE of it (by default the current one), is as it is.
 
-    Which run made it and for what reason; what it was made from, and which runs had made that; what
-    a run would do with it now and why, or why it would not; what it waits for, which run is making
-    it, and which models read it. Of a project that penstock serve runs: which events fired its last
-    run, and what it waits for. Starts no Spark.
+    Shows the run that made it and the reason, its inputs and the runs that made them, what a run
+    would do now and why, what it waits for, and which models read it. If the project has triggers,
+    it also shows the events that fired the last run, and what the next one waits for. It starts no
+    Spark.
     """
     if value is not None and partition is not None:
         raise ArgumentError("the slice is named twice", hint=f"penstock why {model} {value}")

@@ -151,7 +151,7 @@ class Emitter:
         self.client.emit(
             RunEvent(
                 eventTime=datetime.now(UTC).isoformat(),
-                producer="https://pypi.org/project/penstock",
+                producer="https://pypi.org/project/penstock-spark",
                 run=self._run(id_, ended, is_step=model is not None),
                 job=Job(self.namespace, job, facets),
                 eventType=RunState(kind),

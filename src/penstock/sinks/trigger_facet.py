@@ -13,7 +13,7 @@ from openlineage.client.facet_v2 import RunFacet
 if TYPE_CHECKING:
     from penstock.scheduler.values import Firing
 
-PRODUCER = "https://pypi.org/project/penstock"
+PRODUCER = "https://pypi.org/project/penstock-spark"
 SCHEMA = f"{PRODUCER}/1-0-0/PenstockTriggerRunFacet.json"
 NAME = "penstock_trigger"
 
