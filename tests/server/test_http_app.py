@@ -30,7 +30,7 @@ from tests.server.http_parts import (
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
-PATHS = [(route.methods[0], route.path.replace("{name}", "orders")) for route in ROUTES]
+PATHS = [(route.methods[0], route.path.replace("{name:path}", "orders")) for route in ROUTES]
 GUARDED = [pair for pair in PATHS if pair[1] != "/health"]
 MESSAGES = ["/events/orders", "/webhooks/shop", "/uploads/files"]
 

@@ -67,7 +67,9 @@ def test_connects_again_after_the_connection_broke(conninfo: str) -> None:
         while not future.done():  # what comes while nobody listens is lost
             notify(conninfo, "orders", "after")
             time.sleep(0.1)
-        assert [each.payload["text"] for each in future.result(30)] == ["before", "after"]
+        first, second = (message.payload["text"] for message in future.result(30))
+    assert first in {"before", "after"}  # the connection may have ended before it was read
+    assert second == "after"
 
 
 def end_listeners(conninfo: str) -> int:

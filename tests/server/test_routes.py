@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from penstock.server.http_values import Health
 from penstock.server.routes import ROUTES, HealthProbe, Permission
 from tests.server.http_parts import (
     FIRING,
+    SETTINGS,
     MemoryInbox,
     bearer,
     client_of,
@@ -49,7 +51,7 @@ def test_a_key_records_a_message_once(client: TestClient, inbox: MemoryInbox) ->
     headers = bearer("orders") | {"Idempotency-Key": "day/1"}
     answers = [client.post("/events/orders", json={"n": n}, headers=headers) for n in (1, 2)]
     assert [answer.status_code for answer in answers] == [202, 200]
-    assert answers[1].json() == {"event": "message:orders/day/1", "accepted": False}
+    assert answers[1].json() == {"event": "message:orders/day~11", "accepted": False}
     assert [event.payload for event in inbox.events.values()] == [{"n": 1}]
 
 
@@ -72,6 +74,27 @@ def test_webhooks_and_uploads_are_messages(client: TestClient, inbox: MemoryInbo
     client.post("/webhooks/shop", json={"n": 1}, headers=bearer("orders"))
     client.post("/uploads/files", json={"tenant": "a"}, headers=bearer("tenants"))
     assert [event.source for event in inbox.events.values()] == ["orders", "tenants"]
+
+
+def test_names_of_models_in_folders_have_slashes(inbox: MemoryInbox) -> None:
+    settings = replace(
+        SETTINGS, names={"raw/hook": (), "raw": ()}, webhooks={"raw/hook": "raw/hook"}
+    )
+    with client_of(make_app(inbox, settings=settings)) as client:
+        for path in ("/webhooks/raw/hook", "/events/raw/hook", "/events/raw%2Fhook"):
+            answer = client.post(path, json={}, headers=bearer("*") | {"Idempotency-Key": path})
+            assert answer.status_code == 202
+    assert {event.source for event in inbox.events.values()} == {"raw/hook"}
+    assert len(inbox.events) == 3
+
+
+def test_messages_of_two_names_never_share_an_id(inbox: MemoryInbox) -> None:
+    settings = replace(SETTINGS, names={"raw/hook": (), "raw": ()})
+    with client_of(make_app(inbox, settings=settings)) as client:
+        for path, key in (("/events/raw/hook", "1"), ("/events/raw", "hook/1")):
+            answer = client.post(path, json={}, headers=bearer("*") | {"Idempotency-Key": key})
+            assert answer.status_code == 202
+    assert set(inbox.events) == {"message:raw/hook/1", "message:raw/hook~11"}
 
 
 def test_a_model_without_a_webhook_is_unknown(client: TestClient) -> None:

@@ -127,7 +127,7 @@ def send(
     NAME.
     """
     from penstock.engine.state.claims import user_name
-    from penstock.scheduler.values import EventKind, TriggerEvent
+    from penstock.scheduler.values import EventKind, TriggerEvent, make_message_id
     from penstock.server.opening import open_agenda
     from penstock.server.payloads import partitions_of
     from penstock.uuid7 import new_uuid7
@@ -137,7 +137,7 @@ def send(
         value = _parse(payload)
         partitions = set(partitions_of(value, specs))
         event = TriggerEvent(
-            id=f"message:{name}/{key or new_uuid7()}",
+            id=make_message_id(name, key or new_uuid7()),
             kind=EventKind.MESSAGE,
             source=name,
             time=datetime.now(UTC),

@@ -86,6 +86,22 @@ class TriggerEvent:
     backfill: str | None = None
 
 
+def make_message_id(name: str, key: str) -> str:
+    """Return the id of the event of a message.
+
+    Names of models contain slashes. ``/`` of the key is written as ``~1`` and ``~`` as ``~0``, as
+    RFC 6901 does, so that messages of two names never have the same id.
+
+    Args:
+        name: The name of the message.
+        key: The key of the message. It is unique among the messages of its name.
+
+    Returns:
+        The id.
+    """
+    return f"message:{name}/{key.replace('~', '~0').replace('/', '~1')}"
+
+
 @dataclass(frozen=True, slots=True)
 class Firing:
     """A run of one model for one partition, caused by events.

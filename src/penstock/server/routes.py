@@ -21,7 +21,7 @@ from penstock.distribution import VERSION
 from penstock.errors import InputError
 from penstock.masking import masked
 from penstock.rendering.wire import plain, versioned
-from penstock.scheduler.values import EventKind, FiringState, TriggerEvent
+from penstock.scheduler.values import EventKind, FiringState, TriggerEvent, make_message_id
 from penstock.server.http_security import (
     RETRY_LATER,
     RefusedRequest,
@@ -199,14 +199,14 @@ async def send_message(request: Request, services: Services) -> Response:
 def _read_event_id(request: Request, name: str) -> str:
     keys = request.headers.getlist(KEY_HEADER)
     if not keys:
-        return f"message:{name}/{new_uuid7()}"
+        return make_message_id(name, new_uuid7())
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
         raise RefusedRequest(
             400,
             "the header Idempotency-Key is not valid",
             hint="send one key of 1 to 200 printable ASCII characters without blanks",
         )
-    return f"message:{name}/{keys[0]}"
+    return make_message_id(name, keys[0])
 
 
 async def _record_event(event: TriggerEvent, services: Services) -> bool:
@@ -373,12 +373,16 @@ def _define_get(
 
 
 ROUTES = (
-    _define_post("/events/{name}", lambda _, name: name, "/events/NAME"),
+    _define_post("/events/{name:path}", lambda _, name: name, "/events/NAME"),
     _define_post(
-        "/webhooks/{name}", lambda settings, model: settings.webhooks.get(model), "/webhooks/MODEL"
+        "/webhooks/{name:path}",
+        lambda settings, model: settings.webhooks.get(model),
+        "/webhooks/MODEL",
     ),
     _define_post(
-        "/uploads/{name}", lambda settings, model: settings.uploads.get(model), "/uploads/MODEL"
+        "/uploads/{name:path}",
+        lambda settings, model: settings.uploads.get(model),
+        "/uploads/MODEL",
     ),
     _define_get("/health", show_health, Permission.NONE),
     _define_get("/metrics", show_metrics, Permission.METRICS),
@@ -399,7 +403,7 @@ async def answer_route(route: ServedRoute, request: Request, services: Services)
     Returns:
         The answer of the handler.
     """
-    request.state.route = route.path
+    request.state.route = route.path.replace(":path}", "}")
     await _CHECKS[route.permission](route, request, services)
     return await route.handler(request, services)
 
