@@ -30,7 +30,7 @@ from tests.cli.served import as_json, make_served, penstock
 from tests.engine.toy import write_project
 from tests.server.agenda import NOON, at, event, firing
 
-NOBODY = "nobody serves the project: start `penstock serve`"
+NOBODY = "no process serves the project: start `penstock serve`"
 JOIN = """
 -- pipeline
 -- partitioned daily start="2026-01-01"

@@ -103,9 +103,7 @@ def test_what_cannot_be_told_is_told_at_a_later_look(
     notifier.notify(begin)
     web.answers = [404]
     notifier.notify(begin + WAIT)
-    assert (
-        "notify.oncall could not be told of the lateness: the webhook answered 404" in caplog.text
-    )
+    assert "notify.oncall: the late message was not sent: the webhook answered 404" in caplog.text
     assert LateNoticeStore(shop.lake.catalog).read() == frozenset()
     notifier.notify(begin + 2 * WAIT)
     shop.made("total", "", at=begin)

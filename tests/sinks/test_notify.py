@@ -215,7 +215,7 @@ def test_what_cannot_be_told_is_a_notice_without_the_address(
     (notice,) = heard
     assert isinstance(notice, Notice)
     assert notice.message.startswith(
-        f"notify.oncall could not be told of the failure: the webhook answered {answers[-1]}"
+        f"notify.oncall: the failure message was not sent: the webhook answered {answers[-1]}"
     )
 
 

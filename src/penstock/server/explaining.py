@@ -119,10 +119,9 @@ def explain_triggers(
     elif pauses:
         waits.append(f"{describe_pause(pauses[0])}; its events are kept")
     if not is_served:
-        waits.append("nobody serves the project: start `penstock serve`")
-    return Triggering(
-        is_served, _cause_of(traces.latest), _cause_of(pending), tuple(waits), _due(reader, moment)
-    )
+        waits.append("no process serves the project: start `penstock serve`")
+    latest, due = _cause_of(traces.latest), _find_due(reader, moment)
+    return Triggering(is_served, latest, _cause_of(pending), tuple(waits), due)
 
 
 def _read(
@@ -161,13 +160,13 @@ def _explain_firing(
     if firing.state is FiringState.WAITING:
         yield "its wait is over: the next round of `penstock serve` queues it"
         return
-    before = [item for item in agenda.firings.values() if _goes_before(item, firing)]
+    before = [item for item in agenda.firings.values() if _is_before(item, firing)]
     behind = f"behind {count(len(before), 'firing')}" if before else "for the next free slot"
     backfill = f", by backfill {firing.backfill}" if firing.backfill else ""
     yield f"queued {behind}{backfill}"
 
 
-def _goes_before(item: Firing, firing: Firing) -> bool:
+def _is_before(item: Firing, firing: Firing) -> bool:
     """Return whether an item is running, or before the firing in the queue. Backfills are last."""
     if item.id == firing.id or item.state is FiringState.WAITING:
         return False
@@ -199,7 +198,7 @@ def _cause_of(record: FiringRecord | None) -> FiringCause | None:
     )
 
 
-def _due(reader: Subscription, moment: datetime) -> datetime | None:
+def _find_due(reader: Subscription, moment: datetime) -> datetime | None:
     if reader.cron is None:
         return None
     try:

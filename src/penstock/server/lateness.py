@@ -173,8 +173,8 @@ class LatenessNotifier:
         message = build_late_message(event, slices, Sender.now(context.settings.name))
         problem = send(recipient, message, context.settings.root)
         if problem is not None:
-            kind = "lateness" if event == LATE else event
-            LOG.warning("notify.%s could not be told of the %s: %s", recipient.name, kind, problem)
+            name = recipient.name
+            LOG.warning("notify.%s: the %s message was not sent: %s", name, event, problem)
         return problem is None
 
 

@@ -294,7 +294,7 @@ class Service:
         for task in self.periodic_tasks:
             try:
                 task(moment)
-            except PenstockError as error:  # the next round tries it again
+            except PenstockError as error:  # decisions continue without the task
                 LOG.error("%s", error)
 
     def _is_due(self, moment: datetime) -> bool:

@@ -243,7 +243,7 @@ class Notifier:
             if to.failure if message.event == FAILURE else to.recovery:
                 problem = send(to, message, self.root)
                 if problem is not None:
-                    yield f"notify.{to.name} could not be told of the {message.event}: {problem}"
+                    yield f"notify.{to.name}: the {message.event} message was not sent: {problem}"
 
 
 @contextmanager

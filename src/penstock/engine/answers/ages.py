@@ -72,14 +72,14 @@ def find_ages(
         return max(times, default=None)
 
     if model.by_time is not None:
-        return tuple(_of_intervals(model, recorded.painted(model), change, moment))
+        return tuple(_find_interval_age(model, recorded.painted(model), change, moment))
     states = recorded.states(model)
     if model.partition is None:
         states = {WHOLE: states.get(WHOLE, DerivedState.of(SliceState.MISSING))}
     records = recorded.lost.as_is(recorded.slices)
     behind = _find_behind(model, recorded, states, records)
     return tuple(
-        _age(
+        _make_age(
             model,
             text,
             records.get(text) if state.recorded_state.exists else None,
@@ -145,7 +145,7 @@ def _find_behind(
     return frozenset(behind)
 
 
-def _age(
+def _make_age(
     model: Model, text: str, record: SliceRecord | None, change: _Change, *, is_behind: bool
 ) -> Age:
     if record is None:
@@ -156,10 +156,10 @@ def _age(
     return Age(model.name, text, record.published_at, changed_at)
 
 
-def _of_intervals(
+def _find_interval_age(
     model: Model, history: IntervalHistory, change: _Change, moment: datetime
 ) -> Iterator[Age]:
-    assert model.by_time is not None, "asked of models by time"
+    assert model.by_time is not None, "only models by time have intervals"
     events = history.events
     built = [to_moment(event.at) for event in events if event.state.exists]
     lacks = bool(model.by_time.missing(history.recorded, moment))
