@@ -34,7 +34,7 @@ def test_whoever_serves_the_project_gets_the_slices(served: Path) -> None:
     assert said == f"3 slices queued: penstock backfills {backfill['id'][-12:]}\n"
     assert (backfill["start"], backfill["end"]) == ("2026-11-02", "2026-11-04")
     with agenda(served) as store:
-        events = store.undecided(10)
+        events = store.list_undecided(10)
     assert sorted(event.partition or "" for event in events) == [
         "2026-11-02",
         "2026-11-03",

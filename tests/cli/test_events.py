@@ -65,14 +65,14 @@ def test_a_wrong_message_is_refused(
     assert message in said
     assert hint in said
     with agenda(root) as store:
-        assert store.undecided(10) == []
+        assert store.list_undecided(10) == []
 
 
 def test_what_fired_is_listed_and_an_event_leads_to_its_firing(root: Path) -> None:
     assert penstock(root, "events", "list").stdout == "Nothing has fired.\n"
     penstock(root, "events", "send", "signup", ACME, "--key", "k1")
     with agenda(root) as store:
-        (event,) = store.undecided(10)
+        (event,) = store.list_undecided(10)
         by = firing(
             "01a22b47-9b04-7f4e-bf64-671db42530e7",
             model="tenants",

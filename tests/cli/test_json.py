@@ -102,7 +102,7 @@ def fill_agenda(root: Path) -> None:
         made = agenda.decide(sent, agenda.firing("f1", backfill="b1"))
         waits = agenda.firing("f2", key="acme", backfill="b1")
         assert store.record([sent], replace(made, firings=(*made.firings, waits)), fence=None)
-        assert store.start(["f1"])
+        assert store.claim_firings(["f1"])
         TokenStore(store.catalog).create("signup", "ann")
 
 

@@ -127,13 +127,13 @@ class Month:
             )
             server.run()
             for firing in started:
-                record = server.store.firing(firing.id)
+                record = server.store.read_firing(firing.id)
                 assert record is not None
                 self.states[f"{firing.model} {record.firing.state.value}"] += 1
                 if record.firing.state is FiringState.FAILED:
                     self.failures.append(f"{firing.model} {firing.key}: {record.firing.reason}")
             if limit is None:
-                assert server.store.undecided(10) == []
+                assert server.store.list_undecided(10) == []
                 assert server.store.load().firings == {}, server.store.load().firings
 
 

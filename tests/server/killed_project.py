@@ -159,7 +159,7 @@ class Served:
         """What is not done: firings, events, and commits that were not looked at."""
         firings = self.store.load().firings.values()
         open_ = [f"{one.model} {one.key} {one.state.value}" for one in firings if not _waits(one)]
-        open_ += [f"undecided {event.id}" for event in self.store.undecided(10)]
+        open_ += [f"undecided {event.id}" for event in self.store.list_undecided(10)]
         newest = self.project.lake("main").catalog.latest().id
         looked = {position.snapshot_id for position in self.store.positions().values()}
         return open_ + ([] if looked == {newest} else [f"snapshot {newest}, looked at {looked}"])

@@ -150,7 +150,7 @@ class Trial:
     def _wait_for_runs(self) -> int:
         """Return the process that runs firings."""
         for _ in range(200):
-            for record in self.served.store.recent(20):
+            for record in self.served.store.list_firings(20):
                 if record.firing.state is FiringState.RUNNING and record.process is not None:
                     return record.process.pid
             time.sleep(0.05)

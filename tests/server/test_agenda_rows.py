@@ -54,10 +54,10 @@ def test_both_come_back_from_each_database(
         connection.execute(EVENT.delete())
         connection.execute(FIRING.delete())
     assert store.record([drawn], Decision(firings=(drawn_firing,)), fence=None)
-    record = store.firing(drawn_firing.id)
+    record = store.read_firing(drawn_firing.id)
     assert record is not None
     assert record.firing == drawn_firing
-    assert store.event(drawn.id) == drawn
+    assert store.read_event(drawn.id) == drawn
 
 
 def test_an_empty_payload_is_one() -> None:

@@ -80,7 +80,7 @@ def test_cancelling_cancels_what_has_not_started(any_store: AgendaStore) -> None
         FiringState.FAILED: 1,
     }
     assert sorted(any_store.load().firings) == ["f2", "other"]
-    record = any_store.firing("f0")
+    record = any_store.read_firing("f0")
     assert record is not None
     assert record.firing.reason == "its backfill was cancelled"
     late = Decision(firings=(firing("f1", backfill="b1"),))
@@ -95,23 +95,23 @@ End = Callable[[AgendaStore, str], object]
 
 def decide_all(store: AgendaStore, readers: Readers) -> None:
     """Decide what is undecided, as a round does."""
-    events, agenda = store.undecided(10), store.load()
-    number = count(len(store.recent(99)) + 1)
+    events, agenda = store.list_undecided(10), store.load()
+    number = count(len(store.list_firings(99)) + 1)
     decision = decide(readers, agenda, events, NOON, lambda: f"f{next(number)}")
     assert store.record(events, decision, fence=None)
 
 
 def started(state: FiringState) -> End:
     def end(store: AgendaStore, firing_id: str) -> None:
-        store.start([firing_id])
-        assert store.finish(firing_id, state, "why")
+        store.claim_firings([firing_id])
+        assert store.finish_firing(firing_id, state, "why")
 
     return end
 
 
 def superseded(store: AgendaStore, firing_id: str) -> None:
     """A decision takes the place of a firing."""
-    record = store.firing(firing_id)
+    record = store.read_firing(firing_id)
     assert record is not None
     ended = replace(record.firing, state=FiringState.CANCELLED, reason="a later one")
     assert store.record([], Decision((ended,)), fence=None)
@@ -127,8 +127,8 @@ def cancel(store: AgendaStore, _: str) -> None:
 
 def killed(store: AgendaStore, firing_id: str) -> None:
     """Its process dies before its run began, and nobody knows its model any more."""
-    store.start([firing_id])
-    assert store.requeue(firing_id)
+    store.claim_firings([firing_id])
+    assert store.requeue_firing(firing_id)
     decide_all(store, {})
 
 
@@ -139,7 +139,7 @@ def killed(store: AgendaStore, firing_id: str) -> None:
         (started(FiringState.DONE), DONE),
         (started(FiringState.FAILED), DONE),
         (started(FiringState.CANCELLED), CANCELLED),
-        (lambda store, of: store.finish(of, FiringState.CANCELLED, "a person"), CANCELLED),
+        (lambda store, of: store.finish_firing(of, FiringState.CANCELLED, "a person"), CANCELLED),
         (superseded, CANCELLED),
         (remove_model, CANCELLED),
         (killed, CANCELLED),

@@ -19,7 +19,7 @@ def test_missing_slices_are_queued(tmp_path: Path) -> None:
     store = open_agenda(context)
     backfill_id, number = queue_backfill(context, store, model, RANGE, all_=False)
     assert number == 3
-    events = store.undecided(10)
+    events = store.list_undecided(10)
     assert [event.partition for event in events] == ["2026-01-01", "2026-01-03", "2026-01-04"]
     assert {(event.kind, event.source, event.backfill) for event in events} == {
         (EventKind.BACKFILL, "days", backfill_id)
@@ -37,4 +37,4 @@ def test_all_slices_are_forced(tmp_path: Path) -> None:
     assert queue_backfill(context, store, model, RANGE, all_=False)[1] == 0
     assert store.backfills() == []
     assert queue_backfill(context, store, model, RANGE, all_=True)[1] == 4
-    assert {str(event.payload) for event in store.undecided(10)} == {"{'force': True}"}
+    assert {str(event.payload) for event in store.list_undecided(10)} == {"{'force': True}"}

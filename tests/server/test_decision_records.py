@@ -24,7 +24,7 @@ from penstock.scheduler.values import (
     ScheduleMark,
 )
 from penstock.server import leases
-from penstock.server.agenda_rows import NO_SNAPSHOT, LakeLook, Position
+from penstock.server.agenda_rows import NO_SNAPSHOT, LakePositions, Position
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.decision_records import NO_MODEL
 from penstock.server.leases import LEADER
@@ -43,7 +43,7 @@ def test_all_of_a_decision_is_recorded(any_store: AgendaStore) -> None:
     decision = replace(
         decision, outcomes=(*decision.outcomes, outcome(due, firing(), OutcomeKind.JOINED))
     )
-    look = LakeLook("main", 4, frozenset({READER}))
+    look = LakePositions("main", 4, frozenset({READER}))
     assert any_store.record([event()], decision, [look], fence=None)
     assert any_store.load() == Agenda(
         firings={"f1": firing(events=("e1",))},
@@ -51,34 +51,34 @@ def test_all_of_a_decision_is_recorded(any_store: AgendaStore) -> None:
         freshness={("daily", "2026-01-01"): LATE},
     )
     assert any_store.positions() == {READER: Position(*READER, "main", 4)}
-    assert any_store.outcomes("e1") == [outcome(event(), firing())]
-    assert any_store.outcomes("s1") == [outcome(due, firing(), OutcomeKind.JOINED)]
-    assert any_store.event("s1") == due
-    assert any_store.undecided(10) == []
-    assert any_store.decided(["e1", "s1", "e2"]) == {"e1", "s1"}
+    assert any_store.read_outcomes("e1") == [outcome(event(), firing())]
+    assert any_store.read_outcomes("s1") == [outcome(due, firing(), OutcomeKind.JOINED)]
+    assert any_store.read_event("s1") == due
+    assert any_store.list_undecided(10) == []
+    assert any_store.find_decided(["e1", "s1", "e2"]) == {"e1", "s1"}
 
 
 def test_an_event_that_is_seen_again_fires_nothing(any_store: AgendaStore) -> None:
     any_store.record([event()], decide(event(), firing()), fence=None)
-    any_store.start(["f1"])
-    any_store.finish("f1", FiringState.DONE)
+    any_store.claim_firings(["f1"])
+    any_store.finish_firing("f1", FiringState.DONE)
     seen_again = event(payload={"other": 1})
     assert any_store.record([seen_again], decide(seen_again, firing("f2")), fence=None)
-    assert any_store.firing("f2") is None
-    assert any_store.event("e1") == event()
-    assert any_store.outcomes("e1") == [outcome(event(), firing())]
+    assert any_store.read_firing("f2") is None
+    assert any_store.read_event("e1") == event()
+    assert any_store.read_outcomes("e1") == [outcome(event(), firing())]
 
 
 def test_a_firing_for_an_old_and_a_new_event_is_recorded(store: AgendaStore) -> None:
     store.record([event()], decide(event(), firing()), fence=None)
-    store.finish("f1", FiringState.DONE)
+    store.finish_firing("f1", FiringState.DONE)
     second = firing("f2", events=("e1", "e2"))
     outcomes = (outcome(event(), second), outcome(event("e2"), second, OutcomeKind.JOINED))
     both = Decision(firings=(second,), outcomes=outcomes)
     assert store.record([event(), event("e2")], both, fence=None)
     assert list(store.load().firings) == ["f2"]
-    assert store.outcomes("e1") == [outcome(event(), firing())]
-    assert store.outcomes("e2") == [outcome(event("e2"), second, OutcomeKind.JOINED)]
+    assert store.read_outcomes("e1") == [outcome(event(), firing())]
+    assert store.read_outcomes("e2") == [outcome(event("e2"), second, OutcomeKind.JOINED)]
 
 
 def test_an_event_fires_a_model_that_came_later(store: AgendaStore) -> None:
@@ -86,7 +86,7 @@ def test_an_event_fires_a_model_that_came_later(store: AgendaStore) -> None:
     weekly = firing("f2", model="weekly")
     assert store.record([event()], decide(event(), weekly), fence=None)
     assert sorted(store.load().firings) == ["f1", "f2"]
-    assert [each.model for each in store.outcomes("e1")] == ["daily", "weekly"]
+    assert [each.model for each in store.read_outcomes("e1")] == ["daily", "weekly"]
 
 
 def test_a_later_event_supersedes_an_earlier_one(any_store: AgendaStore) -> None:
@@ -96,7 +96,7 @@ def test_a_later_event_supersedes_an_earlier_one(any_store: AgendaStore) -> None
     superseded = Outcome("e1", "daily", OutcomeKind.SUPERSEDED, "f1", "e2 came within 5 minutes")
     later = Decision((changed,), outcomes=(superseded, outcome(event("e2"), changed)))
     assert any_store.record([event("e2")], later, fence=None)
-    assert any_store.outcomes("e1") == [superseded]
+    assert any_store.read_outcomes("e1") == [superseded]
     assert any_store.load().firings == {"f1": changed}
 
 
@@ -105,16 +105,16 @@ def test_nothing_joins_a_firing_that_has_started(
     any_store: AgendaStore, end: FiringState | None
 ) -> None:
     any_store.record([event()], decide(event(), firing()), fence=None)
-    any_store.start(["f1"])
+    any_store.claim_firings(["f1"])
     if end is not None:
-        any_store.finish("f1", end)
+        any_store.finish_firing("f1", end)
     joined = decide(event("e2"), firing(events=("e1",)), OutcomeKind.JOINED)
-    look = LakeLook("main", 4, frozenset({READER}))
+    look = LakePositions("main", 4, frozenset({READER}))
     assert not any_store.record([event("e2")], joined, [look], fence=None)
-    assert any_store.event("e2") is None
-    assert any_store.outcomes("e2") == []
+    assert any_store.read_event("e2") is None
+    assert any_store.read_outcomes("e2") == []
     assert any_store.position("daily", "main.raw") is None
-    record = any_store.firing("f1")
+    record = any_store.read_firing("f1")
     assert record is not None
     assert record.firing.state is (end or FiringState.RUNNING)
     assert record.firing.events == ("e1",)
@@ -122,10 +122,10 @@ def test_nothing_joins_a_firing_that_has_started(
 
 def test_a_running_firing_is_cancelled_by_a_decision(store: AgendaStore) -> None:
     store.record([event()], decide(event(), firing()), fence=None)
-    store.start(["f1"])
+    store.claim_firings(["f1"])
     cancelled = firing(state=FiringState.CANCELLED, reason="its model is gone")
     assert store.record([], Decision(firings=(cancelled,)), fence=None)
-    record = store.firing("f1")
+    record = store.read_firing("f1")
     assert record is not None
     assert record.firing == cancelled
     assert record.finished_at is not None
@@ -135,21 +135,21 @@ def test_a_running_firing_is_cancelled_by_a_decision(store: AgendaStore) -> None
 def test_an_event_that_concerns_no_model_is_decided(store: AgendaStore) -> None:
     store.accept(event())
     assert store.record([event()], Decision(), fence=None)
-    (ignored,) = store.outcomes("e1")
+    (ignored,) = store.read_outcomes("e1")
     assert (ignored.model, ignored.kind) == (NO_MODEL, OutcomeKind.IGNORED)
     assert ignored.reason == "no model is triggered by orders"
-    assert store.undecided(10) == []
+    assert store.list_undecided(10) == []
 
 
 def test_a_look_moves_the_positions_of_its_lake(any_store: AgendaStore) -> None:
     weekly, other = ("weekly", "main.raw"), ("daily", "other.raw")
     looks = (
-        (LakeLook("main", 4, frozenset({READER})), {READER: 4}),
-        (LakeLook("other", 2, frozenset({other})), {READER: 4, other: 2}),
-        (LakeLook("main", 9, frozenset({READER, weekly})), {READER: 9, weekly: 9, other: 2}),
-        (LakeLook("main", NO_SNAPSHOT, frozenset({weekly})), {weekly: 9, other: 2}),
-        (LakeLook("main", 6, frozenset({weekly, READER})), {weekly: 6, READER: 6, other: 2}),
-        (LakeLook("other", 3), {weekly: 6, READER: 6}),
+        (LakePositions("main", 4, frozenset({READER})), {READER: 4}),
+        (LakePositions("other", 2, frozenset({other})), {READER: 4, other: 2}),
+        (LakePositions("main", 9, frozenset({READER, weekly})), {READER: 9, weekly: 9, other: 2}),
+        (LakePositions("main", NO_SNAPSHOT, frozenset({weekly})), {weekly: 9, other: 2}),
+        (LakePositions("main", 6, frozenset({weekly, READER})), {weekly: 6, READER: 6, other: 2}),
+        (LakePositions("other", 3), {weekly: 6, READER: 6}),
     )
     for look, expected in looks:
         any_store.record([], Decision(), [look], fence=None)
@@ -177,7 +177,7 @@ def test_only_the_leader_records(any_catalog: Catalog, any_store: AgendaStore) -
     access.write(lambda connection: leases.take(connection, LEADER, "new", 30))
     with pytest.raises(ClaimLost, match="'leader' was not renewed in time, and new has taken"):
         any_store.record([event("e2")], decide(event("e2"), firing("f2")), fence=old)
-    assert any_store.event("e2") is None
+    assert any_store.read_event("e2") is None
     assert list(any_store.load().firings) == ["f1"]
 
 
@@ -186,7 +186,7 @@ import os, signal, sys
 from contextlib import contextmanager
 from dataclasses import replace
 from penstock.lakes.catalog.catalog import Catalog
-from penstock.server.agenda_rows import LakeLook
+from penstock.server.agenda_rows import LakePositions
 from penstock.server.agenda_store import AgendaStore
 from tests.server.agenda import decide, event, firing
 
@@ -201,7 +201,7 @@ class Dying:
 
 with Catalog.open(sys.argv[1], data_path=sys.argv[2]) as catalog:
     decision = replace(decide(event("e2"), firing("f2")), events=(event("e3"),))
-    look = LakeLook("main", 9, frozenset({("daily", "main.raw")}))
+    look = LakePositions("main", 9, frozenset({("daily", "main.raw")}))
     AgendaStore(Dying(catalog)).record([event("e2")], decision, [look], fence=None)
 """
 
@@ -218,8 +218,12 @@ def test_a_killed_process_has_recorded_nothing(place: Place) -> None:
     with place.open() as catalog:
         store = AgendaStore(catalog)
         assert list(store.load().firings) == ["f1"]
-        assert [store.event(event_id) for event_id in ("e1", "e2", "e3")] == [event(), None, None]
-        assert store.outcomes("e2") == []
+        assert [store.read_event(event_id) for event_id in ("e1", "e2", "e3")] == [
+            event(),
+            None,
+            None,
+        ]
+        assert store.read_outcomes("e2") == []
         assert store.positions() == {}
         assert store.record([event("e2")], decide(event("e2"), firing("f2")), fence=None)
         assert sorted(store.load().firings) == ["f1", "f2"]

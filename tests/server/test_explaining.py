@@ -30,7 +30,7 @@ from tests.cli.served import as_json, make_served, penstock
 from tests.engine.toy import write_project
 from tests.server.agenda import NOON, at, event, firing
 
-NOBODY = "nobody serves the project: start `penstock serve`"
+NOBODY = "no process serves the project: start `penstock serve`"
 JOIN = """
 -- pipeline
 -- partitioned daily start="2026-01-01"
@@ -68,8 +68,8 @@ def put(store: AgendaStore, item: Firing) -> Firing:
 
 def run(store: AgendaStore, item: Firing, state: FiringState, reason: str | None = None) -> None:
     put(store, replace(item, state=FiringState.QUEUED, queued_at=NOON))
-    assert store.start([item.id]) == [item.id]
-    assert store.finish(item.id, state, reason)
+    assert store.claim_firings([item.id]) == [item.id]
+    assert store.finish_firing(item.id, state, reason)
 
 
 def test_nothing_is_said_of_a_model_without_triggers(project: Project, store: AgendaStore) -> None:
@@ -200,7 +200,7 @@ def test_an_event_that_was_ignored_says_why(project: Project, store: AgendaStore
 def test_a_message_that_nobody_has_decided_waits(project: Project, store: AgendaStore) -> None:
     store.accept_all([event("e1", source="signup"), event("e2", source="signup")])
     assert explain(project, "tenants").waits == (
-        "event e1 and 1 more are still to be decided",
+        "event e1 and 1 more are not decided yet",
         NOBODY,
     )
     assert explain(project, "hours").waits == (NOBODY,)

@@ -46,7 +46,7 @@ class FakeService:
 
 def test_an_event_is_recorded_before_the_service_wakes(store: AgendaStore) -> None:
     waiting = list[int]()
-    inbox = AgendaInbox(store, lambda: waiting.append(len(store.undecided(10))))
+    inbox = AgendaInbox(store, lambda: waiting.append(len(store.list_undecided(10))))
     event = TriggerEvent("message:signup/1", EventKind.MESSAGE, "signup", NOON, payload={})
     assert inbox.accept(event)
     assert inbox.accept_many([event]) == [False]
@@ -79,11 +79,11 @@ def test_the_view_reads_firings_and_outcomes(store: AgendaStore) -> None:
 def test_health_says_who_leads(store: AgendaStore) -> None:
     service = cast("Service", FakeService())
     assert read_lease(store) is None
-    health = measure_health(store.counts, lambda: read_lease(store), "here", service)
+    health = measure_health(store.count, lambda: read_lease(store), "here", service)
     assert not health.is_healthy
     with Leadership(store.catalog, "here") as leadership:
         assert leadership.take() is not None
-        health = measure_health(store.counts, lambda: read_lease(store), "here", service)
+        health = measure_health(store.count, lambda: read_lease(store), "here", service)
         assert health.is_leader
         assert health.is_healthy
         assert health.last_error == "orders: no memory"

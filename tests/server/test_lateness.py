@@ -12,7 +12,7 @@ import pytest
 from penstock.project.context import ProjectContext
 from penstock.server.ages import LOOK
 from penstock.server.late_notices import LateNoticeStore
-from penstock.server.lateness import LatenessTeller
+from penstock.server.lateness import LatenessNotifier
 from penstock.settings.sink_settings import NotifySettings
 from tests.engine.answers.test_ages import HOUR, Shop
 from tests.sinks.test_notify import Web, web
@@ -40,20 +40,20 @@ def context_of(shop: Shop, *to: NotifySettings) -> ProjectContext:
     return replace(context, settings=replace(context.settings, notify=to))
 
 
-def teller(shop: Shop, *to: NotifySettings) -> LatenessTeller:
+def make_notifier(shop: Shop, *to: NotifySettings) -> LatenessNotifier:
     context = context_of(shop, *to)
-    return LatenessTeller(LateNoticeStore(shop.lake.catalog), lambda: context)
+    return LatenessNotifier(LateNoticeStore(shop.lake.catalog), lambda: context)
 
 
 def test_what_stays_late_is_told_once_and_once_that_it_is_fresh(shop: Shop, web: Web) -> None:
-    tells = teller(shop, NotifySettings("oncall", web.url))
+    notifier = make_notifier(shop, NotifySettings("oncall", web.url))
     begin = shop.built + LATER
-    tells.look(shop.built)
-    tells.look(begin)
-    tells.look(begin + WAIT / 2)
+    notifier.notify(shop.built)
+    notifier.notify(begin)
+    notifier.notify(begin + WAIT / 2)
     assert web.got == [], "the server renews it meanwhile"
-    tells.look(begin + WAIT)
-    tells.look(begin + 2 * WAIT)
+    notifier.notify(begin + WAIT)
+    notifier.notify(begin + 2 * WAIT)
     (told,) = web.got
     assert (told["event"], told["run_id"]) == ("late", None)
     assert told["text"] == "toy: past the freshness: days (1h, 2 slices), total (1h)"
@@ -63,34 +63,34 @@ def test_what_stays_late_is_told_once_and_once_that_it_is_fresh(shop: Shop, web:
     assert (total["freshness"], days["model"]) == ("1h", "days")
     assert [each["slice"] for each in days["slices"]] == ["2026-01-02", "2026-01-03"]
     shop.made("total", "", at=begin + WAIT)
-    tells.look(begin + 3 * WAIT)
-    tells.look(begin + 4 * WAIT)
+    notifier.notify(begin + 3 * WAIT)
+    notifier.notify(begin + 4 * WAIT)
     assert [each["event"] for each in web.got] == ["late", "recovery"]
     assert web.got[1]["text"] == "toy: fresh again: total (1h)"
 
 
 def test_a_slice_that_was_renewed_between_two_looks_is_late_anew(shop: Shop, web: Web) -> None:
-    tells = teller(shop, NotifySettings("oncall", web.url, select=("total",)))
+    notifier = make_notifier(shop, NotifySettings("oncall", web.url, select=("total",)))
     begin = shop.built + LATER
-    tells.look(begin)
+    notifier.notify(begin)
     shop.made("total", "", at=begin + WAIT / 2)
     shop.arrives("2026-01-03")
     again = begin + WAIT / 2 + LATER
-    tells.look(again)
+    notifier.notify(again)
     assert web.got == []
-    tells.look(again + WAIT)
+    notifier.notify(again + WAIT)
     assert [each["event"] for each in web.got] == ["late"]
 
 
 def test_another_process_does_not_tell_again(shop: Shop, web: Web) -> None:
     to, begin = NotifySettings("oncall", web.url, select=("total",)), shop.built + LATER
     for _ in range(2):
-        tells = teller(shop, to)
-        tells.look(begin)
-        tells.look(begin + WAIT)
+        notifier = make_notifier(shop, to)
+        notifier.notify(begin)
+        notifier.notify(begin + WAIT)
     assert [each["text"] for each in web.got] == ["toy: past the freshness: total (1h)"]
     shop.made("total", "", at=begin)
-    teller(shop, to).look(begin + 2 * WAIT)
+    make_notifier(shop, to).notify(begin + 2 * WAIT)
     assert [each["event"] for each in web.got] == ["late", "recovery"]
     assert LateNoticeStore(shop.lake.catalog).read() == frozenset()
 
@@ -99,19 +99,17 @@ def test_what_cannot_be_told_is_told_at_a_later_look(
     shop: Shop, web: Web, caplog: pytest.LogCaptureFixture
 ) -> None:
     to, begin = NotifySettings("oncall", web.url, select=("total",)), shop.built + LATER
-    tells = teller(shop, to)
-    tells.look(begin)
+    notifier = make_notifier(shop, to)
+    notifier.notify(begin)
     web.answers = [404]
-    tells.look(begin + WAIT)
-    assert (
-        "notify.oncall could not be told of the lateness: the webhook answered 404" in caplog.text
-    )
+    notifier.notify(begin + WAIT)
+    assert "notify.oncall: the late message was not sent: the webhook answered 404" in caplog.text
     assert LateNoticeStore(shop.lake.catalog).read() == frozenset()
-    tells.look(begin + 2 * WAIT)
+    notifier.notify(begin + 2 * WAIT)
     shop.made("total", "", at=begin)
     web.answers = [404]
-    tells.look(begin + 3 * WAIT)
-    tells.look(begin + 4 * WAIT)
+    notifier.notify(begin + 3 * WAIT)
+    notifier.notify(begin + 4 * WAIT)
     events = [each["event"] for each in web.got]
     assert events == ["late", "late", "recovery", "recovery"]
 
@@ -123,33 +121,33 @@ def test_what_cannot_be_told_is_told_at_a_later_look(
 def test_one_is_told_what_one_asks_for(
     options: dict[str, object], events: list[str], shop: Shop, web: Web
 ) -> None:
-    tells = teller(shop, NotifySettings("oncall", web.url, **options))  # type: ignore[arg-type] # of any
+    notifier = make_notifier(shop, NotifySettings("oncall", web.url, **options))  # type: ignore[arg-type] # of any
     begin = shop.built + LATER
-    tells.look(begin)
-    tells.look(begin + WAIT)
+    notifier.notify(begin)
+    notifier.notify(begin + WAIT)
     shop.made("total", "", at=begin + WAIT)
-    tells.look(begin + 2 * WAIT)
+    notifier.notify(begin + 2 * WAIT)
     assert [each["event"] for each in web.got] == events
 
 
 def test_notices_of_those_who_are_told_no_more_are_forgotten(shop: Shop, web: Web) -> None:
     begin = shop.built + LATER
-    tells = teller(shop, NotifySettings("oncall", web.url))
-    tells.look(begin)
-    tells.look(begin + WAIT)
+    notifier = make_notifier(shop, NotifySettings("oncall", web.url))
+    notifier.notify(begin)
+    notifier.notify(begin + WAIT)
     notices = LateNoticeStore(shop.lake.catalog)
     assert len(notices.read()) == 3
-    teller(shop).look(begin + WAIT)
+    make_notifier(shop).notify(begin + WAIT)
     assert notices.read() == frozenset()
 
 
 def test_a_process_that_leads_no_more_tells_nothing(shop: Shop, web: Web) -> None:
     context = context_of(shop, NotifySettings("oncall", web.url))
     notices = LateNoticeStore(shop.lake.catalog)
-    tells = LatenessTeller(notices, lambda: context, lambda: False)
+    notifier = LatenessNotifier(notices, lambda: context, lambda: False)
     begin = shop.built + LATER
-    tells.look(begin)
-    tells.look(begin + WAIT)
+    notifier.notify(begin)
+    notifier.notify(begin + WAIT)
     assert (web.got, notices.read()) == ([], frozenset())
 
 
@@ -157,13 +155,13 @@ def test_the_caller_does_not_wait_and_looks_are_seldom(shop: Shop, web: Web) -> 
     seconds = [0.0]
     context = context_of(shop, NotifySettings("oncall", web.url, select=("total",)))
     notices = LateNoticeStore(shop.lake.catalog)
-    tells = LatenessTeller(notices, lambda: context, clock=lambda: seconds[0])
+    notifier = LatenessNotifier(notices, lambda: context, clock=lambda: seconds[0])
     begin = shop.built + LATER
     for moment in (begin, begin + WAIT):  # the second is within the time of a look
-        tells(moment)
-        tells.wait(60)
+        notifier(moment)
+        notifier.wait(60)
     assert web.got == []
     seconds[0] = LOOK
-    tells(begin + WAIT)
-    tells.wait(60)
+    notifier(begin + WAIT)
+    notifier.wait(60)
     assert [each["event"] for each in web.got] == ["late"]

@@ -20,7 +20,7 @@ def later() -> PruneLimits:
 
 def end(store: AgendaStore, *firing_ids: str) -> None:
     for firing_id in firing_ids:
-        assert store.finish(firing_id, FiringState.DONE)
+        assert store.finish_firing(firing_id, FiringState.DONE)
 
 
 def test_what_ended_goes_and_what_is_open_stays(any_store: AgendaStore) -> None:
@@ -33,12 +33,12 @@ def test_what_ended_goes_and_what_is_open_stays(any_store: AgendaStore) -> None:
     assert any_store.prune(NOW) == Pruned()
     assert any_store.prune(later()) == Pruned(firings=1, events=2)
     assert any_store.prune(later()) == Pruned()
-    assert any_store.firing("f1") is None
-    assert [any_store.event(f"e{number}") for number in (1, 3)] == [None, None]
-    assert any_store.outcomes("e1") == []
+    assert any_store.read_firing("f1") is None
+    assert [any_store.read_event(f"e{number}") for number in (1, 3)] == [None, None]
+    assert any_store.read_outcomes("e1") == []
     assert list(any_store.load().firings) == ["f2"]
-    assert any_store.outcomes("e2") == [outcome(event("e2"), firing("f2"))]
-    assert any_store.undecided(10) == [event("e4")]
+    assert any_store.read_outcomes("e2") == [outcome(event("e2"), firing("f2"))]
+    assert any_store.list_undecided(10) == [event("e4")]
 
 
 def test_an_event_stays_while_any_firing_needs_it(store: AgendaStore) -> None:
@@ -47,9 +47,9 @@ def test_an_event_stays_while_any_firing_needs_it(store: AgendaStore) -> None:
     store.record([event()], Decision(firings=both, outcomes=outcomes), fence=None)
     end(store, "f1")
     assert store.prune(later()) == Pruned(firings=1)
-    assert store.outcomes("e1") == list(outcomes)
+    assert store.read_outcomes("e1") == list(outcomes)
     store.record([event()], decide(event(), firing("f3")), fence=None)
-    assert store.firing("f3") is None  # it was decided for this model
+    assert store.read_firing("f3") is None  # it was decided for this model
     end(store, "f2")
     assert store.prune(later()) == Pruned(firings=1, events=1)
 
@@ -61,7 +61,7 @@ def test_any_number_goes_batch_by_batch(store: AgendaStore) -> None:
     outcomes = tuple(outcome(happened, covering) for happened, covering in pairs)
     store.record(events, Decision(firings=tuple(firings), outcomes=outcomes), fence=None)
     for each in firings[:230]:
-        store.finish(each.id, FiringState.FAILED, "a test failed")
+        store.finish_firing(each.id, FiringState.FAILED, "a test failed")
     assert store.prune(later()) == Pruned(firings=230, events=230)
     assert len(store.load().firings) == 20
 
@@ -99,11 +99,11 @@ def test_what_is_needed_stays(any_store: AgendaStore) -> None:
     firings += [firing("f3", key="a", backfill="b1"), firing("f4", key="b", backfill="b1")]
     any_store.record([], Decision(firings=tuple(firings)), fence=None)
     for firing_id in waited:
-        any_store.finish(firing_id, FiringState.DONE, "waits for main.main.x")
+        any_store.finish_firing(firing_id, FiringState.DONE, "waits for main.main.x")
     end(any_store, "f3")
     assert any_store.prune(later(), dry_run=True) == Pruned(firings=1)
     assert any_store.prune(later()) == Pruned(firings=1)
-    assert sorted(one.firing.id for one in any_store.recent(9)) == ["f2", "f3", "f4"]
+    assert sorted(one.firing.id for one in any_store.list_firings(9)) == ["f2", "f3", "f4"]
     end(any_store, "f4")
     assert any_store.prune(later()) == Pruned(firings=2, backfills=1)
 

@@ -30,7 +30,7 @@ from penstock.project.project import Project
 from penstock.scheduler.matching import Index
 from penstock.scheduler.subscription import Source, Subscription
 from penstock.scheduler.values import Decision, Firing, FiringState
-from penstock.server.agenda_rows import NO_SNAPSHOT, LakeLook
+from penstock.server.agenda_rows import NO_SNAPSHOT, LakePositions
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.firing_pool import FiringPool
 from penstock.server.firing_runner import FiringEnd
@@ -38,7 +38,7 @@ from penstock.server.leases import Leadership
 from penstock.server.opening import open_agenda
 from penstock.server.served_project import ServedProject, Version
 from penstock.server.service import Service
-from penstock.server.watching import LakeWatches, Sighting
+from penstock.server.watching import Detection, LakeWatches
 from tests.engine.toy import CONFIG, write_project
 
 TABLES = ("a", "b", "c")
@@ -70,7 +70,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     loaded = Project.load(write_project(tmp_path_factory.mktemp("positions"), {}))
     for name in TABLES:
         loaded.lake("main").sql(f"CREATE TABLE {name} (n INTEGER)")
-    open_agenda(loaded.context).remember_files({})  # it creates the tables
+    open_agenda(loaded.context).replace_files({})  # it creates the tables
     return loaded
 
 
@@ -139,9 +139,9 @@ class Play:
         if fails:
             with pytest.MonkeyPatch.context() as patch, suppress(CatalogLocked):
                 patch.setattr(self.store, "record", refuse)
-                self.service.play_round(self.fence)
+                self.service.run_round(self.fence)
             return
-        self.service.play_round(self.fence)
+        self.service.run_round(self.fence)
         self.service.pool.drain(5)
         for snapshot_id, table in self.pending:
             self.expected |= {
@@ -234,8 +234,8 @@ def test_a_reader_fires_for_what_changes_after_it_was_seen(
     play(project, steps)
 
 
-def record(store: AgendaStore, sighting: Sighting) -> None:
-    assert store.record(sighting.events, Decision(), sighting.looks, fence=None)
+def record(store: AgendaStore, detection: Detection) -> None:
+    assert store.record(detection.events, Decision(), detection.positions, fence=None)
 
 
 def test_all_changes_of_a_lake_that_no_run_has_created_yet_are_to_come(tmp_path: Path) -> None:
@@ -243,20 +243,22 @@ def test_all_changes_of_a_lake_that_no_run_has_created_yet_are_to_come(tmp_path:
     store, files = open_agenda(project.context), {"r1": frozenset("a")}
     served = Served(version_of(project, files, "other"))
     watches = LakeWatches(cast("ServedProject", served), store)
-    sighting = watches.look()
-    assert sighting.looks == (LakeLook("other", NO_SNAPSHOT, frozenset({("r1", "other.main.a")})),)
-    record(store, sighting)
-    assert watches.look() == Sighting()
+    detection = watches.detect()
+    assert detection.positions == (
+        LakePositions("other", NO_SNAPSHOT, frozenset({("r1", "other.main.a")})),
+    )
+    record(store, detection)
+    assert watches.detect() == Detection()
     project.lake("other").sql("CREATE TABLE a (n INTEGER)")
     project.lake("other").sql("INSERT INTO a VALUES (1)")
-    again = LakeWatches(cast("ServedProject", served), store).look()
+    again = LakeWatches(cast("ServedProject", served), store).detect()
     assert [event.source for event in again.events] == ["other.main.a"]
-    assert again == watches.look()
+    assert again == watches.detect()
     record(store, again)
     assert store.position("r1", "other.main.a") == again.events[-1].snapshot_id
     # A lake that the project has no more is forgotten.
     served.version = version_of(Project.load(write_project(tmp_path / "p", {})), {})
-    record(store, watches.look())
+    record(store, watches.detect())
     assert store.positions() == {}
 
 
@@ -270,10 +272,10 @@ def test_an_idle_look_reads_no_positions(project: Project, monkeypatch: pytest.M
         raise AssertionError("nothing has moved")
 
     monkeypatch.setattr(world.store, "positions", fail)
-    assert watch.look() == Sighting()
-    watch.forget()
+    assert watch.detect() == Detection()
+    watch.reset()
     with pytest.raises(AssertionError, match="nothing has moved"):
-        watch.look()
+        watch.detect()
 
 
 def test_a_reader_fires_again_where_its_lake_was_put_back(project: Project) -> None:
@@ -281,10 +283,10 @@ def test_a_reader_fires_again_where_its_lake_was_put_back(project: Project) -> N
     world.edit("r1", A)
     world.look(fails=False)
     newest = project.lake("main").catalog.latest().id
-    ahead = LakeLook("main", newest + 5, frozenset({("r1", "main.main.a")}))
+    ahead = LakePositions("main", newest + 5, frozenset({("r1", "main.main.a")}))
     world.store.record([], Decision(), [ahead], fence=None)
     (watch,) = world.service.watches
-    watch.forget()
-    sighting = watch.look()
-    assert [look.snapshot_id for look in sighting.looks] == [newest]
-    assert sighting.newcomers == {}
+    watch.reset()
+    detection = watch.detect()
+    assert [look.snapshot_id for look in detection.positions] == [newest]
+    assert detection.excluded == {}

@@ -12,7 +12,7 @@ from penstock.scheduler.values import FiringState
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.opening import find_agenda, open_agenda
 from penstock.server.pruning import Pruned, PruneLimits
-from penstock.server.retention import EVERY, AgendaPruner, find_limits, prune_agenda
+from penstock.server.retention import PRUNE_INTERVAL, AgendaPruner, find_limits, prune_agenda
 from penstock.settings.retention import Keep
 from tests.engine.toy import CONFIG, write_project
 from tests.server.agenda import NOON, decide, event, firing
@@ -24,7 +24,7 @@ SCRIPT = {"models/a": "-- pipeline\n-- materialize ducklake://main/a\nSELECT 1 A
 def end_firing(store: AgendaStore, number: int = 1) -> None:
     happened = event(f"e{number}")
     store.record([happened], decide(happened, firing(f"f{number}")), fence=None)
-    assert store.finish(f"f{number}", FiringState.DONE)
+    assert store.finish_firing(f"f{number}", FiringState.DONE)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_so_many_firings_stay(store: AgendaStore) -> None:
         assert limits is not None
         assert limits.events == moment - timedelta(days=1)  # a message may be sent again
         store.prune(limits)
-        assert [one.firing.id for one in store.recent(9)] == ["f6", "f5", "f4", "f3"]
+        assert [one.firing.id for one in store.list_firings(9)] == ["f6", "f5", "f4", "f3"]
     limits = find_limits(store, Keep(None, 3), moment + timedelta(days=3))
     assert limits is not None
     store.prune(limits)
-    kept = [number for number in range(1, 7) if store.event(f"e{number}") is not None]
+    kept = [number for number in range(1, 7) if store.read_event(f"e{number}") is not None]
     assert kept == [3, 4, 5, 6]
 
 
@@ -67,16 +67,16 @@ def test_it_prunes_once_an_hour(store: AgendaStore) -> None:
     moment = datetime.now(UTC) + timedelta(minutes=1)
     end_firing(store)
     pruner(moment)
-    assert store.event("e1") is None
+    assert store.read_event("e1") is None
     end_firing(store, 2)
-    pruner(moment + EVERY - timedelta(seconds=1))
-    assert store.firing("f2") is not None
+    pruner(moment + PRUNE_INTERVAL - timedelta(seconds=1))
+    assert store.read_firing("f2") is not None
     keeps[0] = Keep(DAY, None)  # as after a reload
-    pruner(moment + EVERY)
-    assert store.firing("f2") is not None
+    pruner(moment + PRUNE_INTERVAL)
+    assert store.read_firing("f2") is not None
     keeps[0] = Keep(0.0, None)
-    pruner(moment + 2 * EVERY)
-    assert store.firing("f2") is None
+    pruner(moment + 2 * PRUNE_INTERVAL)
+    assert store.read_firing("f2") is None
 
 
 def test_a_person_prunes_what_the_settings_do_not_keep(tmp_path: Path) -> None:
@@ -91,6 +91,6 @@ def test_a_person_prunes_what_the_settings_do_not_keep(tmp_path: Path) -> None:
         assert prune_agenda(project.context, datetime.now(UTC)) == Pruned()
         expected = Pruned(firings=1, events=1)
         assert prune_agenda(project.context, later, dry_run=True) == expected
-        assert store.firing("f1") is not None
+        assert store.read_firing("f1") is not None
         assert prune_agenda(project.context, later) == expected
-        assert store.firing("f1") is None
+        assert store.read_firing("f1") is None

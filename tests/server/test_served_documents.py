@@ -93,10 +93,10 @@ class Shop:
             self.clock.moment = moment
         options = ServeOptions(has_http=False, is_once=True, clock=self.clock)
         server = Server(self.project.context, options)
-        before = {record.firing.id for record in server.store.recent(1000)}
+        before = {record.firing.id for record in server.store.list_firings(1000)}
         server.run()
-        assert server.store.undecided(10) == []
-        recent = (record.firing for record in reversed(server.store.recent(1000)))
+        assert server.store.list_undecided(10) == []
+        recent = (record.firing for record in reversed(server.store.list_firings(1000)))
         return [firing for firing in recent if firing.id not in before]
 
     def send(self, name: str, *payloads: dict[str, Any]) -> None:

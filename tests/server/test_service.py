@@ -29,7 +29,7 @@ from penstock.scheduler.values import (
     TriggerEvent,
 )
 from penstock.server import service
-from penstock.server.agenda_rows import LakeLook
+from penstock.server.agenda_rows import LakePositions
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.backfill_store import Backfill, BackfillState
 from penstock.server.firing_pool import FiringPool
@@ -37,7 +37,7 @@ from penstock.server.firing_runner import FiringEnd
 from penstock.server.leases import Leadership, release
 from penstock.server.served_project import ServedProject
 from penstock.server.service import Service, ServiceSettings
-from penstock.server.watching import Sighting
+from penstock.server.watching import Detection
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ORDERS = "main.main.orders"
@@ -65,12 +65,12 @@ class FakeProject:
 class Script:
     """A watch that sees what it is told, once."""
 
-    sightings: list[Sighting] = field(default_factory=list)
+    detections: list[Detection] = field(default_factory=list)
 
-    def look(self) -> Sighting:
-        return self.sightings.pop(0) if self.sightings else Sighting()
+    def detect(self) -> Detection:
+        return self.detections.pop(0) if self.detections else Detection()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """What it is told is seen once."""
 
 
@@ -87,7 +87,7 @@ class World:
 
     def play(self, rounds: int = 1) -> None:
         for _ in range(rounds):
-            self.service.play_round(self.fence)
+            self.service.run_round(self.fence)
             self.service.pool.drain(5)
 
 
@@ -146,14 +146,14 @@ def build_world(
 
 
 def test_a_change_fires_its_reader_once(world: World) -> None:
-    sighting = Sighting((asset(7),), (LakeLook("main", 7, frozenset({("sums", ORDERS)})),))
-    world.watch.sightings += [sighting, sighting]  # as after a restart
+    detection = Detection((asset(7),), (LakePositions("main", 7, frozenset({("sums", ORDERS)})),))
+    world.watch.detections += [detection, detection]  # as after a restart
     world.play(3)
     assert [firing.model for firing in world.runs] == ["sums"]
-    (outcome,) = world.store.outcomes(asset(7).id)
+    (outcome,) = world.store.read_outcomes(asset(7).id)
     assert outcome.kind is OutcomeKind.FIRED
     assert world.store.position("sums", ORDERS) == 7
-    record = world.store.firing(world.runs[0].id)
+    record = world.store.read_firing(world.runs[0].id)
     assert record is not None
     assert record.firing.state is FiringState.DONE
 
@@ -166,7 +166,7 @@ def test_an_accepted_message_fires_and_is_decided_once(world: World) -> None:
     assert not world.store.accept(event)
     world.play(2)
     assert [(one.model, one.payload) for one in world.runs] == [("mails", {"tenant": "acme"})]
-    assert world.store.undecided(10) == []
+    assert world.store.list_undecided(10) == []
 
 
 def test_messages_for_one_slice_run_in_their_order(world: World) -> None:
@@ -182,15 +182,15 @@ def test_messages_for_one_slice_run_in_their_order(world: World) -> None:
 
 
 def test_what_the_run_of_a_firing_published_is_in_its_chain(world: World) -> None:
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     world.play()
     (firing,) = world.runs
     own = TriggerEvent(
         "asset:main.main.sums@8", EventKind.ASSET, "main.main.sums", NOON, run_id=firing.id
     )
-    world.watch.sightings.append(Sighting((own,)))
+    world.watch.detections.append(Detection((own,)))
     world.play(2)
-    recorded = world.store.event(own.id)
+    recorded = world.store.read_event(own.id)
     assert recorded is not None
     assert (recorded.depth, recorded.models) == (1, ("sums",))
     assert len(world.runs) == 1
@@ -208,11 +208,11 @@ def test_a_schedule_fires_at_its_time(store: AgendaStore) -> None:
 
 def test_events_of_a_paused_model_are_kept(world: World) -> None:
     world.store.pause(Pause("tag:finance", NOON))
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     world.play(2)
     assert world.runs == []
     assert world.store.resume("tag:finance")
-    world.service._wakes_at = None
+    world.service._next_decision_at = None
     world.play()
     assert [firing.model for firing in world.runs] == ["sums"]
 
@@ -223,26 +223,26 @@ def test_another_leader_is_obeyed(world: World) -> None:
         release(connection, "leader", world.fence)
     assert other.take() is not None
     other._stop()
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     with pytest.raises(ClaimLost):
         world.play()
     assert world.runs == []
-    assert world.store.event(asset(7).id) is None
+    assert world.store.read_event(asset(7).id) is None
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_a_firing_whose_process_is_gone_runs_again(store: AgendaStore, has_begun: bool) -> None:
-    world = build_world(store, SUBSCRIPTIONS, has_begun=lambda _: has_begun)
+    world = build_world(store, SUBSCRIPTIONS, has_run=lambda _: has_begun)
     firing = Firing("f1", "sums", "", EventKind.ASSET, NOON, queued_at=NOON)
     store.record([], Decision((firing,)), fence=world.fence)
     dead = ProcessId("vm", 1 << 22, "gone")
-    assert store.start(["f1"], dead) == ["f1"]
+    assert store.claim_firings(["f1"], dead) == ["f1"]
     with store.catalog.writing() as connection:
         connection.execute(update(FIRING).values(heartbeat_at="2026-01-01T00:00:00.000000+00:00"))
     world.service.recover()
     world.play(2)
     assert [one.id for one in world.runs] == ["f1"]
-    record = store.firing("f1")
+    record = store.read_firing("f1")
     assert record is not None
     assert record.firing.state is FiringState.DONE
 
@@ -251,13 +251,13 @@ def test_a_firing_whose_process_is_gone_runs_again(store: AgendaStore, has_begun
 def test_firings_of_a_model_that_is_gone_are_cancelled(
     store: AgendaStore, has_begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "_LOOK", 0.0)
-    world = build_world(store, SUBSCRIPTIONS, has_begun=lambda _: has_begun)
+    monkeypatch.setattr(service, "_SYNC_INTERVAL", 0.0)
+    world = build_world(store, SUBSCRIPTIONS, has_run=lambda _: has_begun)
     store.pause(Pause("sums", NOON))
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     orphan = Firing("f1", "sums", "a", EventKind.ASSET, NOON, queued_at=NOON)
     store.record([], Decision((orphan,)), fence=world.fence)
-    assert store.start(["f1"], ProcessId("elsewhere", 7, "1")) == ["f1"]
+    assert store.claim_firings(["f1"], ProcessId("elsewhere", 7, "1")) == ["f1"]
     with store.catalog.writing() as connection:
         connection.execute(update(FIRING).values(heartbeat_at="2026-01-01T00:00:00.000000+00:00"))
     project = cast("FakeProject", world.service.project)
@@ -266,14 +266,14 @@ def test_firings_of_a_model_that_is_gone_are_cancelled(
     world.play()
     assert world.runs == []
     assert store.load().firings == {}
-    ends = {(one.firing.state, one.firing.reason) for one in store.recent(9)}
+    ends = {(one.firing.state, one.firing.reason) for one in store.list_firings(9)}
     assert ends == {(FiringState.CANCELLED, "model sums is no longer in the project")}
 
 
 def test_the_last_good_version_keeps_its_firings(world: World) -> None:
     store = world.store
     store.pause(Pause("sums", NOON))
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     world.play()
     project = cast("FakeProject", world.service.project)
     project.problem = "models/sums.sql does not load"
@@ -281,9 +281,9 @@ def test_the_last_good_version_keeps_its_firings(world: World) -> None:
     (firing,) = store.load().firings.values()
     project.version, project.problem, project.is_new = FakeVersion({}), None, True
     world.play()
-    (outcome,) = store.outcomes(asset(7).id)
+    (outcome,) = store.read_outcomes(asset(7).id)
     assert (outcome.model, outcome.firing) == ("sums", firing.id)
-    record = store.firing(firing.id)
+    record = store.read_firing(firing.id)
     assert record is not None
     assert record.firing.state is FiringState.CANCELLED
     assert record.finished_at is not None
@@ -302,7 +302,7 @@ def test_a_paused_backfill_starts_no_slices(world: World) -> None:
     assert world.runs == []
     store.set_backfill_state("b1", BackfillState.ACTIVE)
     world.service.wake()
-    world.service._wakes_at = None
+    world.service._next_decision_at = None
     world.play(3)
     assert [firing.backfill for firing in world.runs] == ["b1"]
     assert store.backfills()[0].backfill.state is BackfillState.DONE
@@ -310,7 +310,7 @@ def test_a_paused_backfill_starts_no_slices(world: World) -> None:
 
 def test_it_ends_when_nothing_is_open(store: AgendaStore) -> None:
     world = build_world(store, SUBSCRIPTIONS, settings=ServiceSettings(is_once=True, poll=0.01))
-    world.watch.sightings.append(Sighting((asset(7), asset(8))))
+    world.watch.detections.append(Detection((asset(7), asset(8))))
     world.service.lead(world.fence, threading.Event())
     assert world.service.is_stopped
     assert [firing.model for firing in world.runs] == ["sums"]
@@ -318,7 +318,7 @@ def test_it_ends_when_nothing_is_open(store: AgendaStore) -> None:
 
 def test_a_failed_firing_is_the_last_error(store: AgendaStore) -> None:
     world = build_world(store, SUBSCRIPTIONS, fails=lambda _: True)
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     world.play(2)
     assert world.service.last_error is not None
     assert world.service.last_error.startswith("sums")
@@ -326,13 +326,13 @@ def test_a_failed_firing_is_the_last_error(store: AgendaStore) -> None:
 
 def test_what_was_seen_and_not_recorded_is_seen_again(world: World) -> None:
     forgotten = list[bool]()
-    world.watch.forget = lambda: forgotten.append(True)  # type: ignore[method-assign] # to see it
+    world.watch.reset = lambda: forgotten.append(True)  # type: ignore[method-assign] # to see it
     with world.store.catalog.writing() as connection:
         release(connection, "leader", world.fence)
     other = Leadership(world.store.catalog, "there")
     assert other.take() is not None
     other._stop()
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     with pytest.raises(ClaimLost):
         world.play()
     assert forgotten == [True]
@@ -350,7 +350,7 @@ def test_a_leader_that_was_overtaken_starts_nothing(world: World) -> None:
     world.service.lead(world.fence, lost)  # it ends, though nobody has set the event
     assert lost.is_set()
     assert world.runs == []
-    record = world.store.firing("f1")
+    record = world.store.read_firing("f1")
     assert record is not None
     assert record.firing.state is FiringState.QUEUED
 
@@ -358,13 +358,13 @@ def test_a_leader_that_was_overtaken_starts_nothing(world: World) -> None:
 def test_the_end_of_a_firing_that_another_process_has_taken_is_not_recorded(world: World) -> None:
     queued = Firing("f1", "sums", "", EventKind.ASSET, NOON, queued_at=NOON)
     world.store.record([], Decision((queued,)), fence=world.fence)
-    world.service.play_round(world.fence)  # it starts
+    world.service.run_round(world.fence)  # it starts
     assert world.service.pool.wait(5)
     elsewhere = {"host": "elsewhere", "pid": 7, "machine": "m"}
     with world.store.catalog.writing() as connection:
         connection.execute(update(FIRING).values(**elsewhere))
     world.service.follow()
-    record = world.store.firing("f1")
+    record = world.store.read_firing("f1")
     assert record is not None
     assert record.firing.state is FiringState.RUNNING
     assert not world.service.pool.running
@@ -373,18 +373,18 @@ def test_the_end_of_a_firing_that_another_process_has_taken_is_not_recorded(worl
 def test_an_end_that_cannot_be_recorded_is_recorded_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     world.play()
 
     def fail(*_: object, **__: object) -> bool:
         raise PenstockError("the database is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.store, "finish", fail)
+        patch.setattr(world.store, "finish_firing", fail)
         world.service.follow()
         assert world.service.last_error == "the database is gone"
     world.service.follow()
-    record = world.store.firing(world.runs[0].id)
+    record = world.store.read_firing(world.runs[0].id)
     assert record is not None
     assert record.firing.state is FiringState.DONE
 
@@ -395,18 +395,18 @@ def test_an_orphan_is_found_while_a_process_leads(
     world.play()  # it has looked for orphans
     queued = Firing("f1", "sums", "", EventKind.ASSET, NOON, queued_at=NOON)
     world.store.record([], Decision((queued,)), fence=world.fence)
-    assert world.store.start(["f1"], ProcessId("elsewhere", 7, "1")) == ["f1"]
+    assert world.store.claim_firings(["f1"], ProcessId("elsewhere", 7, "1")) == ["f1"]
     with world.store.catalog.writing() as connection:
         connection.execute(update(FIRING).values(heartbeat_at="2026-01-01T00:00:00.000000+00:00"))
-    monkeypatch.setattr(service, "_LOOK", 0.0)
+    monkeypatch.setattr(service, "_SYNC_INTERVAL", 0.0)
     world.play(2)
     assert [one.id for one in world.runs] == ["f1"]
 
 
 def test_the_end_of_a_pause_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_LOOK", 0.0)
+    monkeypatch.setattr(service, "_SYNC_INTERVAL", 0.0)
     world.store.pause(Pause("sums", NOON))
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     world.play(3)
     assert world.runs == []
     world.store.resume("sums")
@@ -418,7 +418,7 @@ def test_a_join_that_waits_for_an_input_does_not_keep_it_from_ending(store: Agen
     sources = (Source(ORDERS, is_partitioned=True), Source("main.main.payments", True))
     joined = Subscription("sums", partition=PartitionSpec("daily"), sources=sources, joins=True)
     world = build_world(store, {"sums": joined}, settings=ServiceSettings(is_once=True, poll=0.01))
-    world.watch.sightings.append(Sighting((asset(7, "2026-01-01"),)))
+    world.watch.detections.append(Detection((asset(7, "2026-01-01"),)))
     world.service.lead(world.fence, threading.Event())
     assert world.service.is_stopped
     (firing,) = store.load().firings.values()
@@ -449,14 +449,14 @@ def test_a_running_slice_of_a_cancelled_backfill_stops(store: AgendaStore) -> No
     world.service.pool = FiringPool(2, run, lambda: None)
     store.add_backfill(Backfill("b1", "sums", "a", "a", NOON))
     store.accept(TriggerEvent("backfill:b1/a", EventKind.BACKFILL, "sums", NOON, backfill="b1"))
-    world.service.play_round(world.fence)
+    world.service.run_round(world.fence)
     assert begun.wait(5)
     (firing,) = world.service.pool.running.values()
     assert store.set_backfill_state("b1", BackfillState.CANCELLED)
-    world.service.play_round(world.fence)
+    world.service.run_round(world.fence)
     assert world.service.pool.drain(5)
-    world.service.play_round(world.fence)
-    record = store.firing(firing.id)
+    world.service.run_round(world.fence)
+    record = store.read_firing(firing.id)
     assert record is not None
     assert record.firing.state is FiringState.CANCELLED
     assert record.firing.reason == "its backfill was cancelled"
@@ -470,7 +470,7 @@ def test_a_round_asks_for_cancelled_backfills_only_while_one_runs(
         raise AssertionError("nothing of a backfill runs")
 
     monkeypatch.setattr(world.store, "cancelled_backfills", fail)
-    world.watch.sightings.append(Sighting((asset(7),)))
+    world.watch.detections.append(Detection((asset(7),)))
     world.play(2)
     assert [firing.model for firing in world.runs] == ["sums"]
 
@@ -481,6 +481,6 @@ def test_a_chore_that_fails_stops_no_round(store: AgendaStore) -> None:
     def fail(_: datetime) -> None:
         raise PenstockError("nobody answers")
 
-    world = build_world(store, SUBSCRIPTIONS, chores=(fail, moments.append))
+    world = build_world(store, SUBSCRIPTIONS, periodic_tasks=(fail, moments.append))
     world.play(2)
     assert moments == [NOON, NOON]

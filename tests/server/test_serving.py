@@ -67,14 +67,14 @@ def test_a_commit_by_duckdb_cascades(project: Project) -> None:
     insert_by_duckdb(project, (1, "2026-01-01"), (2, "2026-01-01"))
     project.run("days", partition="2026-01-01")
     server = serve(project)
-    fired = [record.firing for record in server.store.recent(10)]
+    fired = [record.firing for record in server.store.list_firings(10)]
     assert {one.model for one in fired} == {"days", "sums"}
     assert all(one.state is FiringState.DONE for one in fired), fired
     assert rows(project, "SELECT n FROM sums") == [(2,)]
-    assert server.store.undecided(10) == []
+    assert server.store.list_undecided(10) == []
     (sums,) = [one for one in fired if one.model == "sums" and one.key == ""][:1]
     assert sums.kind is EventKind.ASSET
-    assert len(serve(project).store.recent(10)) == len(fired)  # nothing fires again
+    assert len(serve(project).store.list_firings(10)) == len(fired)  # nothing fires again
     insert_by_duckdb(project, (3, "2026-01-01"))  # a late row of a day that is there
     serve(project)
     assert rows(project, "SELECT n FROM sums") == [(3,)]
@@ -92,7 +92,7 @@ def test_a_message_builds_its_partition_once(project: Project) -> None:
     assert store.accept(event)
     assert not store.accept(event)
     server = serve(project)
-    (firing,) = [record.firing for record in server.store.recent(10)]
+    (firing,) = [record.firing for record in server.store.list_firings(10)]
     assert (firing.model, firing.key, firing.state) == ("tenants", "acme", FiringState.DONE)
     assert rows(project, "SELECT tenant FROM tenants") == [("acme",)]
     runs = project.runs()
@@ -115,5 +115,5 @@ def test_what_each_process_receives_is_recorded_by_the_leader(tmp_path: Path) ->
     assert follower._leadership.take() is not None
     late = TriggerEvent("message:late", EventKind.MESSAGE, "a", datetime.now(UTC))
     assert not leader._accept_if_leading(late)
-    assert [event.id for event in follower.store.undecided(10)] == ["message:0"]
+    assert [event.id for event in follower.store.list_undecided(10)] == ["message:0"]
     follower._leadership._stop()

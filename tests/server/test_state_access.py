@@ -23,9 +23,9 @@ from tests.server.agenda import decide, event, firing
 def test_reading_makes_no_tables(any_catalog: Catalog) -> None:
     store = AgendaStore(any_catalog)
     assert store.load() == Agenda()
-    assert store.undecided(10) == []
+    assert store.list_undecided(10) == []
     assert store.positions() == {}
-    assert store.counts().firings == {}
+    assert store.count().firings == {}
     with any_catalog.reading() as connection:
         assert not inspect(connection).has_table(EVENT.name)
 
@@ -36,9 +36,9 @@ def test_a_catalog_of_an_earlier_version_is_read_and_then_migrated(any_catalog: 
         METADATA.drop_all(connection, tables=AGENDA_TABLES)
         connection.execute(update(META).where(META.c.key == VERSION_KEY).values(value="15"))
     store = AgendaStore(any_catalog)
-    assert store.firing("f1") is None
+    assert store.read_firing("f1") is None
     assert store.accept(event())
-    assert AgendaStore(any_catalog).undecided(10) == [event()]
+    assert AgendaStore(any_catalog).list_undecided(10) == [event()]
     assert State(any_catalog).run("r1") is not None
 
 
@@ -53,8 +53,8 @@ def test_a_backup_has_the_agenda(any_catalog: Catalog, tmp_path: Path, end: str)
     with Catalog.open(uri) as catalog:
         restored = AgendaStore(catalog)
         assert restored.load() == store.load()
-        assert restored.outcomes("e2") == store.outcomes("e2")
-        (pending,) = restored.undecided(10)
+        assert restored.read_outcomes("e2") == store.read_outcomes("e2")
+        (pending,) = restored.list_undecided(10)
         assert pending == event(payload={"n": 1})
         assert restored.record([pending], decide(pending, firing("f2")), fence=None)
 

@@ -44,7 +44,7 @@ def test_a_network_of_ipv6_is_one_client() -> None:
 
 
 def test_the_memory_is_bounded() -> None:
-    limits = TokenLimits(most=10, clock=Clock())
+    limits = TokenLimits(max_addresses=10, clock=Clock())
     for number in range(1000):
         limits.count_wrong(f"192.0.{number // 250}.{number % 250}")
     assert len(limits) == 10

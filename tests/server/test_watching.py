@@ -16,12 +16,12 @@ from penstock.project.context import ProjectContext
 from penstock.project.project import Project
 from penstock.scheduler.subscription import Subscription, subscriptions_of
 from penstock.scheduler.values import Decision, EventKind, TriggerEvent
-from penstock.server.agenda_rows import LakeLook
+from penstock.server.agenda_rows import LakePositions
 from penstock.server.agenda_store import AgendaStore
 from penstock.server.opening import open_agenda
 from penstock.server.served_project import ServedProject
 from penstock.server.sources import Message
-from penstock.server.watching import FileWatches, LakeWatches, MessagePump, Sighting, open_pumps
+from penstock.server.watching import Detection, FileWatches, LakeWatches, MessagePump, open_pumps
 from tests.engine.toy import write_project
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -42,8 +42,8 @@ def served(tmp_path: Path) -> tuple[Project, ServedProject, AgendaStore]:
     return project, ServedProject(project.context, subscribe), open_agenda(project.context)
 
 
-def record(store: AgendaStore, sighting: Sighting) -> None:
-    store.record(sighting.events, Decision(), sighting.looks, fence=None)
+def record(store: AgendaStore, detection: Detection) -> None:
+    store.record(detection.events, Decision(), detection.positions, fence=None)
 
 
 def test_nothing_is_seen_of_the_past(
@@ -52,25 +52,27 @@ def test_nothing_is_seen_of_the_past(
     project, version, store = served
     project.lake("main").sql("INSERT INTO events VALUES (1)")
     watches = LakeWatches(version, store)
-    sighting = watches.look()
-    assert sighting.events == ()
+    detection = watches.detect()
+    assert detection.events == ()
     newest = project.lake("main").catalog.latest().id
-    assert sighting.looks == (LakeLook("main", newest, frozenset({("sums", "main.main.events")})),)
+    assert detection.positions == (
+        LakePositions("main", newest, frozenset({("sums", "main.main.events")})),
+    )
 
 
 def test_a_change_is_seen_until_it_is_recorded(
     served: tuple[Project, ServedProject, AgendaStore],
 ) -> None:
     project, version, store = served
-    record(store, LakeWatches(version, store).look())
+    record(store, LakeWatches(version, store).detect())
     project.lake("main").sql("INSERT INTO events VALUES (1)")
-    lost = LakeWatches(version, store).look()  # its process dies before it records that
-    again = LakeWatches(version, store).look()
+    lost = LakeWatches(version, store).detect()  # its process dies before it records that
+    again = LakeWatches(version, store).detect()
     assert [event.source for event in again.events] == ["main.main.events"]
     assert again == lost
     record(store, again)
     assert store.position("sums", "main.main.events") == again.events[0].snapshot_id
-    assert LakeWatches(version, store).look().events == ()
+    assert LakeWatches(version, store).detect().events == ()
 
 
 def test_files_are_listed_at_times(served: tuple[Project, ServedProject, AgendaStore]) -> None:
@@ -78,8 +80,8 @@ def test_files_are_listed_at_times(served: tuple[Project, ServedProject, AgendaS
     assert version.version.files == ("s3://in/{partition}.csv",)
     seconds = [0.0]
     watches = FileWatches(version, store, 30.0, lambda: seconds[0])
-    watches._looked_at = -1.0
-    assert watches.look() == Sighting()
+    watches._listed_at = -1.0
+    assert watches.detect() == Detection()
     watches.close()
 
 

@@ -24,14 +24,14 @@ from penstock.sinks.notify import (
     LATE,
     LateSlice,
     Notifier,
-    Told,
-    message_of_late,
-    messages_of,
-    notifying,
+    Sender,
+    build_late_message,
+    build_messages,
+    notify_after_run,
 )
 from tests.engine.toy import CONFIG, write_project
 
-TOLD = Told("shop", "box", datetime(2026, 11, 28, tzinfo=UTC))
+SENDER = Sender("shop", "box", datetime(2026, 11, 28, tzinfo=UTC))
 
 
 def made(name: str, state: str = "done", **more: Any) -> StepResult:
@@ -75,14 +75,14 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notify, "_AGAIN", 0.0)
+    monkeypatch.setattr(notify, "_RETRY_DELAY", 0.0)
 
 
 def notifier(*to: NotifySettings, root: Path | None = None) -> Notifier:
     def selected(words: Sequence[str]) -> Sequence[str]:
         return words
 
-    return Notifier(to, TOLD, root or Path(), selected)
+    return Notifier(to, SENDER, root or Path(), selected)
 
 
 def run_with(
@@ -92,7 +92,7 @@ def run_with(
     report: EventSink = ignore,
 ) -> None:
     """A run that has nothing to say but that it has ended."""
-    with notifying(to, failing, report) as sink:
+    with notify_after_run(to, failing, report) as sink:
         sink(RunFinished(result.run_id, result.state, result.seconds, result=result))
 
 
@@ -103,7 +103,7 @@ def test_a_failure_names_the_models_the_cause_and_the_tests() -> None:
         made("b", "failed", error=PenstockError("1 of 2 data tests failed"), checks=failures),
         made("c", "skipped", reason="upstream b failed"),
     )
-    (message,) = messages_of(ended(*steps), TOLD)
+    (message,) = build_messages(ended(*steps), SENDER)
     assert message.event == "failure"
     assert message.document["text"] == "shop: b failed: 1 of 2 data tests failed"
     assert message.document["skipped"] == ("c",)
@@ -114,7 +114,7 @@ def test_a_failure_names_the_models_the_cause_and_the_tests() -> None:
 
 
 def test_the_numbers_of_failing_rows_are_told_and_values_only_if_asked_for(web: Web) -> None:
-    rows = ({"id": None, "at": TOLD.at}, {"id": None, "at": TOLD.at})
+    rows = ({"id": None, "at": SENDER.at}, {"id": None, "at": SENDER.at})
     checks = (
         CheckResult("not_null id", False, 3, rows),
         CheckResult("unique id", False, 9, rows, severity="warn"),
@@ -133,7 +133,7 @@ def test_late_slices_are_told_by_their_models() -> None:
         LateSlice("orders", "", "1h", since, since),
         LateSlice("days", "2026-11-01", "2d"),
     ]
-    message = message_of_late(LATE, slices, TOLD)
+    message = build_late_message(LATE, slices, SENDER)
     assert message.document["text"] == "shop: past the freshness: orders (1h), days 2026-11-01 (2d)"
     orders, days = message.document["models"]
     moment = since.isoformat()
@@ -146,21 +146,21 @@ def test_late_slices_are_told_by_their_models() -> None:
 
 
 def test_a_run_that_went_well_tells_nothing() -> None:
-    assert list(messages_of(ended(made("a"), made("b", "unchanged")), TOLD)) == []
+    assert list(build_messages(ended(made("a"), made("b", "unchanged")), SENDER)) == []
 
 
 def test_many_failures_are_named_once_each() -> None:
     steps = [made(f"m{n}", "failed", reason="no") for n in range(7) for _ in range(2)]
-    (message,) = messages_of(ended(*steps), TOLD)
+    (message,) = build_messages(ended(*steps), SENDER)
     assert message.document["text"] == "shop: m0, m1, m2, m3, m4 and 2 more failed: no"
     assert len(message.document["steps"]) == 14
 
 
 def test_only_the_selected_models_are_told_of() -> None:
     result = ended(made("a", "failed", reason="no"), made("b", "failed", reason="no"))
-    (message,) = messages_of(result, TOLD, models={"b"})
+    (message,) = build_messages(result, SENDER, models={"b"})
     assert message.document["text"] == "shop: b failed: no"
-    assert list(messages_of(result, TOLD, models={"c"})) == []
+    assert list(build_messages(result, SENDER, models={"c"})) == []
 
 
 def test_a_webhook_gets_the_failure_and_the_recovery(web: Web) -> None:
@@ -198,7 +198,7 @@ def test_one_is_told_what_one_asks_for(to: NotifySettings, events: list[str], we
 def test_a_busy_webhook_is_called_again_once(web: Web) -> None:
     web.answers = [503]
     to = NotifySettings("oncall", web.url)
-    assert list(notifier(to).broken(CatalogUnreachable("gone"))) == []
+    assert list(notifier(to).notify_error(CatalogUnreachable("gone"))) == []
     assert len(web.got) == 2
     assert web.got[0]["error"] == {"type": "CatalogUnreachable", "message": "gone", "hint": None}
 
@@ -215,13 +215,15 @@ def test_what_cannot_be_told_is_a_notice_without_the_address(
     (notice,) = heard
     assert isinstance(notice, Notice)
     assert notice.message.startswith(
-        f"notify.oncall could not be told of the failure: the webhook answered {answers[-1]}"
+        f"notify.oncall: the failure message was not sent: the webhook answered {answers[-1]}"
     )
 
 
 def test_nobody_listens_and_others_are_told_all_the_same(web: Web) -> None:
     nobody = NotifySettings("a", "http://127.0.0.1:9/secret")
-    problems = list(notifier(nobody, NotifySettings("b", web.url)).broken(PenstockError("no")))
+    problems = list(
+        notifier(nobody, NotifySettings("b", web.url)).notify_error(PenstockError("no"))
+    )
     assert len(problems) == 1
     assert "the webhook cannot be reached" in problems[0]
     assert "secret" not in problems[0]
@@ -231,7 +233,7 @@ def test_nobody_listens_and_others_are_told_all_the_same(web: Web) -> None:
 def test_an_error_is_told_and_raised_again_but_wrong_input_is_not(web: Web) -> None:
     def run(error: PenstockError) -> None:
         to = notifier(NotifySettings("oncall", web.url))
-        with pytest.raises(type(error)), notifying(to, set[str], ignore):
+        with pytest.raises(type(error)), notify_after_run(to, set[str], ignore):
             raise error
 
     run(ArgumentError("no such model"))
@@ -243,7 +245,7 @@ def test_an_error_is_told_and_raised_again_but_wrong_input_is_not(web: Web) -> N
 def test_a_command_gets_the_document_in_the_directory_of_the_project(tmp_path: Path) -> None:
     script = "import sys, pathlib; pathlib.Path('told').write_text(sys.stdin.read())"
     to = NotifySettings("pager", command=(sys.executable, "-c", script))
-    assert list(notifier(to, root=tmp_path).broken(PenstockError("no é"))) == []
+    assert list(notifier(to, root=tmp_path).notify_error(PenstockError("no é"))) == []
     assert json.loads((tmp_path / "told").read_text())["error"]["message"] == "no é"
 
 
@@ -261,7 +263,7 @@ def test_a_command_that_fails_says_how(
     command: tuple[str, ...], problem: str, tmp_path: Path
 ) -> None:
     to = NotifySettings("pager", command=command)
-    (said,) = notifier(to, root=tmp_path).broken(PenstockError("no"))
+    (said,) = notifier(to, root=tmp_path).notify_error(PenstockError("no"))
     assert problem in said
 
 

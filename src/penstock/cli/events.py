@@ -63,7 +63,7 @@ def list_firings(*, model: str | None, limit: int, project_dir: Path | None, as_
 
     with load_project(project_dir) as project:
         name = None if model is None else project.context.model(model).name
-        records = open_agenda(project.context).recent(limit, name)
+        records = open_agenda(project.context).list_firings(limit, name)
     if as_json:
         print_json({"firings": records})
         return
@@ -92,12 +92,12 @@ def show(*, event: str, project_dir: Path | None, as_json: bool) -> None:
 
     with load_project(project_dir) as project:
         store = open_agenda(project.context)
-        recorded = store.event(event)
+        recorded = store.read_event(event)
         if recorded is None:
             raise ArgumentError(
                 f"no event {event!r} is recorded", hint="penstock events list has what fired"
             )
-        outcomes = store.outcomes(event)
+        outcomes = store.read_outcomes(event)
     if as_json:
         print_json({"event": recorded, "outcomes": outcomes})
         return

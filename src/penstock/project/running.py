@@ -198,11 +198,11 @@ def _open_sinks(
             models = context.by_name
             sinks.append(Emitter(settings, to.namespace, models, lineage, client, send, run.firing))
         if run.notifies and settings.notify:
-            from penstock.sinks.notify import Notifier, notifying
+            from penstock.sinks.notify import Notifier, notify_after_run
 
             notifier = Notifier.of(settings, partial(select_words, context))
             failing = partial(models_in_state, context, "failed")
-            sinks.append(stack.enter_context(notifying(notifier, failing, send)))
+            sinks.append(stack.enter_context(notify_after_run(notifier, failing, send)))
         yield send
 
 

@@ -1,7 +1,7 @@
-"""Decide what runs: a pure function of subscriptions, the agenda, new events and the time.
+"""Decide which models fire, as a pure function of subscriptions, agenda, events and time.
 
-`decide` reads no clock, file or catalog. The same input gives the same decision, apart from ids,
-which come from its caller.
+`decide` reads no clock, file or catalog. The same input gives the same decision, except for the
+ids. The caller supplies them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from penstock.scheduler.values import (
 
 
 class Production(Protocol):
-    """Events that follow from the time alone.
+    """The events of a producer.
 
-    It may have ``outcomes`` too. An event that has one is recorded and fires nothing.
+    It may also have ``outcomes``. An event with such an outcome is recorded, but fires no model.
     """
 
     @property
@@ -45,20 +45,20 @@ class Production(Protocol):
 
     @property
     def marks(self) -> Sequence[ScheduleMark] | Sequence[FreshnessMark]:
-        """Return what to remember of them."""
+        """Return the marks to record with the events."""
 
     @property
     def wakes_at(self) -> datetime | None:
-        """Return when there may be more."""
+        """Return the next time when there may be events."""
 
 
 class Producer(Protocol):
-    """Produce the events that the time brings: schedules that are due, tables that are late."""
+    """A source of events that depend on time: schedules and freshness."""
 
     def __call__(
         self, subscriptions: Mapping[str, Subscription], agenda: Agenda, moment: datetime, /
     ) -> Production:
-        """Return what is due at a moment."""
+        """Return the events that are due."""
 
 
 def decide(
@@ -69,18 +69,18 @@ def decide(
     new_id: Callable[[], str],
     *,
     producers: Sequence[Producer] = (),
-    newcomers: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, Collection[str]] | None = None,
 ) -> Decision:
-    """Decide what becomes of new events, and of firings that wait.
+    """Decide the outcomes of new events, and the states of waiting firings.
 
     Args:
         subscriptions: The subscriptions by model. `Index.of` makes repeated decisions quicker.
         agenda: The state from which to decide.
-        events: What happened, in the order in which it was seen.
+        events: The new events, in the order of their detection.
         moment: The time of the decision.
         new_id: Returns the id of a new firing.
-        producers: Produce events of the time itself. They are decided after the others.
-        newcomers: By the ids of events the models that began to wait after them, and do not fire.
+        producers: The producers of further events. These events are decided after ``events``.
+        excluded: The models that an event does not trigger, by event id. They subscribed later.
 
     Returns:
         The decision.
@@ -94,7 +94,7 @@ def decide(
     skipped = {outcome.event for outcome in outcomes}
     to_decide = (event for event in produced if event.id not in skipped)
     decision = decide_events(
-        index, agenda, (*events, *to_decide), moment, new_id, newcomers=newcomers
+        index, agenda, (*events, *to_decide), moment, new_id, excluded=excluded
     )
     marks = [mark for production in productions for mark in production.marks]
     return replace(
@@ -114,19 +114,19 @@ def decide_events(
     moment: datetime,
     new_id: Callable[[], str],
     *,
-    newcomers: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, Collection[str]] | None = None,
 ) -> Decision:
-    """Decide what becomes of events that are given.
+    """Decide the outcomes of events, without producers.
 
-    An event that an open firing covers already has its outcome, and gets no other.
+    If an open firing already covers an event, the event keeps its outcome.
 
     Args:
         subscriptions: The subscriptions by model.
         agenda: The state from which to decide.
-        events: The events, in the order in which they were seen.
+        events: The events, in the order of their detection.
         moment: The time of the decision.
         new_id: Returns the id of a new firing.
-        newcomers: By the ids of events the models that began to wait after them, and do not fire.
+        excluded: The models that an event does not trigger, by event id. They subscribed later.
 
     Returns:
         The decision, without marks.
@@ -137,10 +137,10 @@ def decide_events(
         matches = find_matches(index, event)
         if not matches:
             board.record(event.id, "", OutcomeKind.IGNORED, reason=explain_no_match(index, event))
-        beginners = (newcomers or {}).get(event.id, ())
+        excluded_models = (excluded or {}).get(event.id, ())
         for match in matches:
             model = match.reader.model
-            if model not in beginners and not board.has_covered(model, event.id):
+            if model not in excluded_models and not board.has_covered(model, event.id):
                 _admit(board, event, match)
     wakes_at = settle(board, index, agenda.pauses, moment)
     return Decision(board.changed, outcomes=board.outcomes, wakes_at=wakes_at)
@@ -150,11 +150,11 @@ def apply(agenda: Agenda, decision: Decision) -> Agenda:
     """Return the agenda after a decision.
 
     Args:
-        agenda: The agenda from which was decided. It is not changed.
+        agenda: The agenda before the decision. It is not changed.
         decision: The decision.
 
     Returns:
-        The agenda with the new firings and marks, and without firings that have ended.
+        The agenda with the new firings and marks, and without ended firings.
     """
     firings = {**agenda.firings, **{firing.id: firing for firing in decision.firings}}
     freshness = {

@@ -1,22 +1,21 @@
-"""Find slices that are older than their model's ``freshness``, and fire those that a run renews.
+"""Find slices that are older than their model's ``freshness``, and fire them.
 
-A slice is *late* if more time than its freshness has passed since it was built, or if it never was.
-A late slice fires under these rules:
+A slice is *late* if it was never built, or if its age exceeds the freshness of its model. A late
+slice fires if all of these conditions are true:
 
-- An input changed after the slice was built. One that never was built needs no change at first.
-- After an attempt, an input changed again: a slice never fires more often than its inputs change.
-  So a build that failed is repeated by ``retry`` and people, and by this rule only with new inputs.
-- After attempt *n*, the next one waits for the freshness / 16 (a minute at least), doubled
-  *n* - 1 times, and never longer than the freshness itself.
-- No firing of the slice, or of its whole table, is open. That one will renew it.
+- An input changed after the last build. The first attempt of the first build needs no change.
+- After an attempt, an input changed again. So without new inputs, only ``retry`` or a user repeats
+  a failed build.
+- The wait after the last attempt is over. The first wait is 1/16 of the freshness, but at least a
+  minute. Each further attempt doubles the wait, up to the freshness.
+- No firing of the slice, or of its whole table, is open.
 
-An attempt counts until the slice is built after it. A build that ended well lets the next attempt
-follow without a wait; one that failed leaves the age as it was, and the wait grows. The mark of a
-slice that is fresh is removed. If the clock jumped back behind an attempt, the attempt is marked
-with the moment, so that no slice waits for a time that was never right.
+An attempt counts until the slice is built. After a successful build, the next attempt needs no
+wait. After a failed build, the age stays the same and the wait grows. The mark of a fresh slice is
+removed. If the clock was set back before an attempt, the attempt gets the current time.
 
-People are told of slices that are *overdue*: late ones with a changed input. Slices of the past are
-late forever, and overdue only if there is something new to build.
+A slice is *overdue* if it is late and an input has changed. Users are notified of overdue slices
+only: old slices are always late, but have nothing new to build.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from penstock.scheduler.values import (
 )
 
 SHORTEST_WAIT = timedelta(seconds=60)
-"""A slice waits this long between attempts, unless its freshness is shorter."""
-_SHARE = 16  # the first wait is this part of the freshness
-_DOUBLINGS = 4  # after which a wait is the freshness
+"""The minimum wait between attempts. A shorter freshness is the wait itself."""
+_SHARE = 16  # the freshness divided by the first wait
+_DOUBLINGS = 4  # doublings of the first wait until it is the freshness
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Hold what late slices ask for at a moment.
+    """The events of late slices.
 
     Attributes:
-        events: An event for each slice that fires.
-        marks: The attempts of slices; those without attempts are removed.
-        wakes_at: When a slice becomes late next, or may fire again.
+        events: One event for each slice that fires.
+        marks: The changed marks. A mark without attempts is to be removed.
+        wakes_at: The next time when a slice becomes late, or may fire again.
     """
 
     events: tuple[TriggerEvent, ...] = ()
@@ -57,29 +56,29 @@ class Late:
 
 
 def is_late(age: Age, freshness: timedelta, moment: datetime) -> bool:
-    """Return whether a slice is older than it may be.
+    """Return whether a slice is late.
 
     Args:
         age: The age of the slice.
-        freshness: How old it may be.
-        moment: The moment.
+        freshness: The maximum age.
+        moment: The current time.
 
     Returns:
-        True if it is older, or was never built.
+        True if the slice is older than its freshness, or was never built.
     """
     return age.built_at is None or moment - age.built_at > freshness
 
 
 def is_overdue(age: Age, freshness: timedelta, moment: datetime) -> bool:
-    """Return whether a slice is older than it may be, although it could be newer.
+    """Return whether a slice is overdue.
 
     Args:
         age: The age of the slice.
-        freshness: How old it may be.
-        moment: The moment.
+        freshness: The maximum age.
+        moment: The current time.
 
     Returns:
-        True if it is older and an input has changed, or if it never was built and is due.
+        True if the slice is late and an input changed, or if it was never built and is due.
     """
     if age.built_at is None:
         return age.due_at is None or moment - age.due_at > freshness
@@ -87,14 +86,14 @@ def is_overdue(age: Age, freshness: timedelta, moment: datetime) -> bool:
 
 
 def find_overdue_since(age: Age, freshness: timedelta) -> datetime | None:
-    """Return since when a slice is overdue that is.
+    """Return the time when an overdue slice became overdue.
 
     Args:
         age: The age of the slice.
-        freshness: How old it may be.
+        freshness: The maximum age.
 
     Returns:
-        The moment; None if the slice never was built and has no time of its own.
+        The time; None if the slice was never built and has no due time.
     """
     if age.built_at is None:
         return None if age.due_at is None else age.due_at + freshness
@@ -102,13 +101,13 @@ def find_overdue_since(age: Age, freshness: timedelta) -> datetime | None:
 
 
 def find_first_wait(freshness: timedelta) -> timedelta:
-    """Return how long a slice that fired waits before it fires again.
+    """Return the wait between the first and the second attempt.
 
     Args:
-        freshness: How old it may be.
+        freshness: The maximum age.
 
     Returns:
-        The wait after the first attempt.
+        The wait.
     """
     return _wait_after(1, freshness)
 
@@ -116,24 +115,24 @@ def find_first_wait(freshness: timedelta) -> timedelta:
 def late_events(
     subscriptions: Mapping[str, Subscription], agenda: Agenda, moment: datetime
 ) -> Late:
-    """Find the late slices that fire at a moment.
+    """Find the late slices that fire.
 
     Args:
         subscriptions: The subscriptions by model.
-        agenda: The state: ages, attempts, and open firings.
-        moment: The moment.
+        agenda: The state: ages, marks and open firings.
+        moment: The current time.
 
     Returns:
-        Events and marks to record, and when to look again.
+        The events and marks to record, and the time of the next check.
     """
     open_slices = {(firing.model, firing.key) for firing in agenda.firings.values()}
-    verdicts = [_Verdict(mark=mark) for mark in _unwatched_marks(subscriptions, agenda.freshness)]
+    verdicts = [_Verdict(mark=mark) for mark in _removed_marks(subscriptions, agenda.freshness)]
     for age in agenda.ages:
         subscription = subscriptions.get(age.model)
         if subscription is not None and subscription.freshness is not None:
             is_open = not open_slices.isdisjoint({(age.model, age.key), (age.model, WHOLE)})
             mark = agenda.freshness.get((age.model, age.key))
-            verdicts.append(_judge(age, subscription.freshness, mark, moment, is_open=is_open))
+            verdicts.append(_check(age, subscription.freshness, mark, moment, is_open=is_open))
     return Late(
         tuple(verdict.event for verdict in verdicts if verdict.event),
         tuple(verdict.mark for verdict in verdicts if verdict.mark),
@@ -143,14 +142,14 @@ def late_events(
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """Hold what follows for one slice. A mark is None if it stays as it was."""
+    """The result of the check of one slice. The mark is None if it does not change."""
 
     event: TriggerEvent | None = None
     mark: FreshnessMark | None = None
     wakes_at: datetime | None = None
 
 
-def _judge(
+def _check(
     age: Age,
     freshness: timedelta,
     mark: FreshnessMark | None,
@@ -169,15 +168,15 @@ def _judge(
         return _Verdict(mark=corrected, wakes_at=fires_at)
     attempts = mark.attempts if mark is not None and _has_failed(mark, age) else 0
     return _Verdict(
-        _freshness_event(age, moment), FreshnessMark(age.model, age.key, attempts + 1, moment)
+        _make_event(age, moment), FreshnessMark(age.model, age.key, attempts + 1, moment)
     )
 
 
-def _unwatched_marks(
+def _removed_marks(
     subscriptions: Mapping[str, Subscription],
     marks: Mapping[tuple[str, str], FreshnessMark],
 ) -> Iterator[FreshnessMark]:
-    """Yield the removal of marks of models that have no freshness any more."""
+    """Yield removals of the marks of models that no longer have a freshness."""
     for mark in marks.values():
         subscription = subscriptions.get(mark.model)
         if subscription is not None and subscription.freshness is None:
@@ -185,14 +184,14 @@ def _unwatched_marks(
 
 
 def _has_failed(mark: FreshnessMark, age: Age) -> bool:
-    """Return whether the attempts of a mark have not led to a build."""
+    """Return whether the slice was not built since the last attempt."""
     return age.built_at is None or age.built_at <= mark.fired_at
 
 
 def _find_attempt(
     age: Age, freshness: timedelta, mark: FreshnessMark | None, moment: datetime
 ) -> datetime | None:
-    """Return when a late slice may fire; None to wait for a change of its inputs."""
+    """Return when a late slice may fire; None if it waits for a change of an input."""
     changed_at = age.inputs_changed_at
     if mark is None or not _has_failed(mark, age):
         return moment if age.built_at is None or changed_at is not None else None
@@ -206,7 +205,7 @@ def _wait_after(attempts: int, freshness: timedelta) -> timedelta:
     return min(freshness, wait)
 
 
-def _freshness_event(age: Age, moment: datetime) -> TriggerEvent:
+def _make_event(age: Age, moment: datetime) -> TriggerEvent:
     slice_name = f"{age.model}/{age.key}" if age.key else age.model
     return TriggerEvent(
         f"freshness:{slice_name}@{moment.isoformat()}",

@@ -1,4 +1,4 @@
-"""Find the models that an event concerns, and keep chains of firings from running in circles."""
+"""Find the models that an event concerns, and prevent cycles in chains of firings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.scheduler.values import EventKind, TriggerEvent
 from penstock.sql.identifiers import fold, nearest
 
 MAX_DEPTH = 50
-"""The number of firings above a firing, at most."""
+"""The maximum number of firings in a chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class Match:
     """A model that an event concerns.
 
     Attributes:
-        reader: The model.
-        source: The asset of it that changed; None for events of other kinds.
-        partition: The partition of the source, which may come from the URI of a file.
-        origin: How the slices of the source are named, if a model of the project has it.
+        reader: The subscription of the model.
+        source: The source that changed; None for events that are not changes of assets.
+        partition: The partition of the source, from the event or the URI of a file.
+        origin: The partition format of the model that writes the source, if there is one.
     """
 
     reader: Subscription
@@ -43,15 +43,15 @@ class _FilePattern:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index(Mapping[str, Subscription]):
-    """Subscriptions by what triggers them. It is a mapping of the subscriptions by model.
+    """An index of subscriptions by trigger. It is also a mapping of the subscriptions by model.
 
     Attributes:
         subscriptions: The subscriptions by model.
         readers: The readers of each table and file, by `asset_name`.
-        patterns: The readers of files that differ by partition, by the text before it.
-        lengths: The lengths of these texts.
-        listeners: The models that each message triggers.
-        owners: The models by the tables that they write, by `asset_name`.
+        patterns: The readers of files with ``{partition}`` in the URI, by the prefix before it.
+        lengths: The lengths of these prefixes.
+        listeners: The models that a message triggers, by the name of the message.
+        owners: The model that writes a table, by `asset_name`.
     """
 
     subscriptions: Mapping[str, Subscription]
@@ -66,7 +66,7 @@ class Index(Mapping[str, Subscription]):
         """Index subscriptions.
 
         Args:
-            subscriptions: The subscriptions by model. An index is returned as it is.
+            subscriptions: The subscriptions by model. An index is returned unchanged.
 
         Returns:
             The index.
@@ -111,7 +111,7 @@ class Index(Mapping[str, Subscription]):
 
 
 def is_file(name: str) -> bool:
-    """Return whether an asset is a file, which has a path, and not a table.
+    """Return whether an asset is a file. Only files have a slash in the name.
 
     Args:
         name: The full name of a table, or the URI of a file.
@@ -123,13 +123,13 @@ def is_file(name: str) -> bool:
 
 
 def asset_name(name: str) -> str:
-    """Return the form in which the names of tables and the URIs of files are compared.
+    """Normalize the name of a table or the URI of a file, to compare it.
 
     Args:
         name: The full name of a table, or the URI of a file.
 
     Returns:
-        The same for all spellings.
+        The normalized name. It is equal for all spellings of an asset.
     """
     return one_spelling(name) if is_file(name) else fold(name)
 
@@ -142,7 +142,7 @@ def find_matches(index: Index, event: TriggerEvent) -> tuple[Match, ...]:
         event: The event.
 
     Returns:
-        One match for each model. A source that takes part in a join is preferred to others.
+        One match for each model. A source of a join by partition takes precedence.
     """
     by_model: dict[str, Match] = {}
     for match in _FINDERS[event.kind](index, event):
@@ -160,7 +160,7 @@ def explain_no_match(index: Index, event: TriggerEvent) -> str:
         event: The event.
 
     Returns:
-        The reason, with the name that was probably meant.
+        The reason, with a similar name if there is one.
     """
     if event.kind is EventKind.ASSET:
         return f"no model is triggered by {event.source}"
@@ -175,10 +175,10 @@ def find_obstacle(event: TriggerEvent, match: Match) -> str | None:
 
     Args:
         event: The event.
-        match: The model that it concerns.
+        match: The model.
 
     Returns:
-        The reason; None if it may fire.
+        The reason; None if the model may fire.
     """
     model, target = match.reader.model, match.reader.target
     if event.kind is EventKind.ASSET:
@@ -235,10 +235,10 @@ _FINDERS = {
 
 
 def _file_expression(name: str, spec: PartitionSpec | None) -> re.Pattern[str]:
-    """Return what matches the files of a pattern.
+    """Return the regular expression for the URIs of a pattern.
 
-    A value is one name of a path, or several if the format of the reader has slashes. A reader
-    without partitions takes any.
+    The partition has as many path segments as the format of the reader. For a reader without
+    partitions, it has any number.
     """
     value = ".+" if spec is None else "/".join(["[^/]+"] * ((spec.pattern or "").count("/") + 1))
     prefix, *parts = map(re.escape, name.split(TOKEN))

@@ -29,7 +29,7 @@ from penstock.server.agenda_rows import (
     as_freshness,
     as_mark,
     as_pause,
-    moment_or_none,
+    parse_time,
 )
 
 _PENDING = (FiringState.WAITING.value, FiringState.QUEUED.value)
@@ -43,7 +43,7 @@ class AgendaCounts:
     Attributes:
         firings: The numbers of firings, by state.
         undecided: The number of undecided events.
-        oldest_undecided: When the oldest undecided event was recorded.
+        oldest_undecided: The time when the oldest undecided event was recorded.
     """
 
     firings: Mapping[FiringState, int]
@@ -53,14 +53,14 @@ class AgendaCounts:
 
 @dataclass(frozen=True, slots=True)
 class ModelTraces:
-    """The traces that events left of one model.
+    """The newest firings and events of one model.
 
     Attributes:
-        latest: The newest firing that waits no more: it runs, or has ended.
-        pending: The newest firing that has not begun to run.
+        latest: The newest firing that is running or has ended.
+        pending: The newest firing that waits or is queued.
         ignored: The id of the newest event that was ignored for the model after `latest`.
-        ignored_reason: Why it was.
-        undecided: The ids of events that ask for the model, and are not decided.
+        ignored_reason: Why the event was ignored.
+        undecided: The ids of undecided events that concern the model.
     """
 
     latest: FiringRecord | None = None
@@ -79,7 +79,7 @@ def read_traces(
         connection: The catalog.
         model: The name of the model.
         keys: The keys of the slices; None for all.
-        messages: The names of the messages that it waits for.
+        messages: The names of the messages that trigger the model.
 
     Returns:
         The traces.
@@ -103,8 +103,8 @@ def read_traces(
     pending = connection.execute(firings.where(is_pending).limit(1)).one_or_none()
     undecided = events.where(EVENT.c.decided_at.is_(None)).order_by(EVENT.c.recorded_at)
     ignored = connection.execute(outcomes.limit(1)).one_or_none()
-    begun_at = None if latest is None else moment_or_none(latest.queued_at)
-    if ignored is not None and begun_at is not None and to_moment(ignored.decided_at) < begun_at:
+    queued_at = None if latest is None else parse_time(latest.queued_at)
+    if ignored is not None and queued_at is not None and to_moment(ignored.decided_at) < queued_at:
         ignored = None
     return ModelTraces(
         None if latest is None else as_firing_record(latest),
@@ -137,7 +137,7 @@ def load_agenda(connection: Connection) -> Agenda:
 
 
 def read_pauses(connection: Connection) -> list[Pause]:
-    """Read the pauses that nobody has removed.
+    """Read the pauses that were not removed.
 
     Args:
         connection: The catalog.
@@ -164,7 +164,7 @@ def read_positions(connection: Connection) -> dict[tuple[str, str], Position]:
 
 
 def read_files(connection: Connection) -> dict[str, str]:
-    """Read the fingerprints of the files of the last listing.
+    """Read the fingerprints of the last listing of files.
 
     Args:
         connection: The catalog.

@@ -1,4 +1,4 @@
-"""The rows of the agenda's tables as values of the scheduler, and back."""
+"""Convert rows of the agenda's tables to values of the scheduler, and back."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from penstock.scheduler.values import (
 )
 
 NO_SNAPSHOT = -1
-"""The position before all snapshots: in a lake that does not exist yet."""
+"""The position in a lake that does not exist yet. It is before all snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Up to which snapshot a reader has seen a source.
+    """The position of a reader: the last snapshot whose changes the reader has received.
 
     Attributes:
         reader: The name of a model.
         source: The full name of a table, folded.
-        lake: The name of its lake.
+        lake: The name of the lake of the table.
         snapshot_id: The snapshot.
     """
 
@@ -46,14 +46,14 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeLook:
-    """A look at a lake: all that wait for tables of it have seen them up to a snapshot.
+class LakePositions:
+    """The new position of all readers of a lake.
 
     Attributes:
         lake: The name of the lake.
         snapshot_id: The newest snapshot, or `NO_SNAPSHOT`.
-        readers: The models, each with the full name of a table that it waits for, folded. Positions
-            of others in the lake are removed.
+        readers: The readers: pairs of a model and the full name of a table, folded. Positions of
+            other readers of the lake are removed.
     """
 
     lake: str
@@ -63,14 +63,14 @@ class LakeLook:
 
 @dataclass(frozen=True, slots=True)
 class FiringRecord:
-    """A firing, and the process that runs it or has run it.
+    """A firing with its times and its process.
 
     Attributes:
         firing: The firing.
-        started_at: When it began to run.
-        finished_at: When it ended.
-        process: The process that runs it, or ran it last.
-        heartbeat_at: The last sign of life of that process.
+        started_at: The time of its start.
+        finished_at: The time of its end.
+        process: The last process that ran the firing.
+        heartbeat_at: The last heartbeat of the process.
     """
 
     firing: Firing
@@ -87,7 +87,7 @@ def event_values(event: TriggerEvent) -> dict[str, Any]:
         event: The event.
 
     Returns:
-        The columns that follow from the event.
+        The values of the columns, without `recorded_at`, `decided_at` and `user_name`.
     """
     return {
         "event_id": event.id,
@@ -98,7 +98,7 @@ def event_values(event: TriggerEvent) -> dict[str, Any]:
         "payload": _payload_text(event.payload),
         "snapshot_id": event.snapshot_id,
         "run_id": event.run_id,
-        "fire_time": text_or_null(event.fire_time),
+        "fire_time": format_time(event.fire_time),
         "depth": event.depth,
         "models": _list_text(event.models),
         "backfill_id": event.backfill,
@@ -123,7 +123,7 @@ def as_event(row: Row[Any]) -> TriggerEvent:
         payload=None if row.payload is None else json.loads(row.payload),
         snapshot_id=row.snapshot_id,
         run_id=row.run_id,
-        fire_time=moment_or_none(row.fire_time),
+        fire_time=parse_time(row.fire_time),
         depth=row.depth,
         models=tuple(json.loads(row.models)),
         backfill=row.backfill_id,
@@ -137,7 +137,7 @@ def firing_values(firing: Firing) -> dict[str, Any]:
         firing: The firing.
 
     Returns:
-        The columns that follow from the firing; not its process and when that ran it.
+        The values of the columns, without the times and the process of the run.
     """
     return {
         "firing_id": firing.id,
@@ -150,8 +150,8 @@ def firing_values(firing: Firing) -> dict[str, Any]:
         "events": _list_text(firing.events),
         "arrived": _list_text(firing.arrived),
         "missing": _list_text(firing.missing),
-        "ready_at": text_or_null(firing.ready_at),
-        "queued_at": text_or_null(firing.queued_at),
+        "ready_at": format_time(firing.ready_at),
+        "queued_at": format_time(firing.queued_at),
         "depth": firing.depth,
         "models": _list_text(firing.models),
         "backfill_id": firing.backfill,
@@ -179,8 +179,8 @@ def as_firing(row: Row[Any]) -> Firing:
         events=tuple(json.loads(row.events)),
         arrived=tuple(json.loads(row.arrived)),
         missing=tuple(json.loads(row.missing)),
-        ready_at=moment_or_none(row.ready_at),
-        queued_at=moment_or_none(row.queued_at),
+        ready_at=parse_time(row.ready_at),
+        queued_at=parse_time(row.queued_at),
         depth=row.depth,
         models=tuple(json.loads(row.models)),
         backfill=row.backfill_id,
@@ -189,7 +189,7 @@ def as_firing(row: Row[Any]) -> Firing:
 
 
 def as_firing_record(row: Row[Any]) -> FiringRecord:
-    """Return all that is recorded of a firing.
+    """Return the record of a firing.
 
     Args:
         row: A row of penstock_firing.
@@ -200,10 +200,10 @@ def as_firing_record(row: Row[Any]) -> FiringRecord:
     process = None if row.pid is None else ProcessId(row.host, row.pid, row.process_started)
     return FiringRecord(
         as_firing(row),
-        moment_or_none(row.started_at),
-        moment_or_none(row.finished_at),
+        parse_time(row.started_at),
+        parse_time(row.finished_at),
         process,
-        moment_or_none(row.heartbeat_at),
+        parse_time(row.heartbeat_at),
     )
 
 
@@ -214,7 +214,7 @@ def outcome_values(outcome: Outcome) -> dict[str, Any]:
         outcome: The outcome.
 
     Returns:
-        The columns.
+        The values of the columns.
     """
     return {
         "event_id": outcome.event,
@@ -250,7 +250,7 @@ def as_mark(row: Row[Any]) -> ScheduleMark:
 
 
 def as_freshness(row: Row[Any]) -> FreshnessMark:
-    """Return the mark of a table that was late.
+    """Return the mark of a slice that was late.
 
     Args:
         row: A row of penstock_freshness.
@@ -270,24 +270,24 @@ def as_pause(row: Row[Any]) -> Pause:
     Returns:
         The pause.
     """
-    until = moment_or_none(row.until)
+    until = parse_time(row.until)
     return Pause(row.selector, to_moment(row.since), until, row.reason, row.user_name)
 
 
-def text_or_null(moment: datetime | None) -> str | None:
-    """Return a time as the tables have it.
+def format_time(moment: datetime | None) -> str | None:
+    """Format a time for a column.
 
     Args:
         moment: The time.
 
     Returns:
-        Its text; None for None.
+        The text; None for None.
     """
     return None if moment is None else to_text(moment)
 
 
-def moment_or_none(text: str | None) -> datetime | None:
-    """Return the time of a text.
+def parse_time(text: str | None) -> datetime | None:
+    """Parse the time of a column.
 
     Args:
         text: The text of a column.
@@ -299,10 +299,10 @@ def moment_or_none(text: str | None) -> datetime | None:
 
 
 def storable(text: str | None) -> str | None:
-    """Return a text for people without what databases refuse.
+    """Replace the characters of a text that databases refuse.
 
     Args:
-        text: The text, as the message of an error.
+        text: A text for people, for example an error message.
 
     Returns:
         The text with question marks in place of lone surrogates and U+0000.
@@ -313,7 +313,7 @@ def storable(text: str | None) -> str | None:
 
 
 def _payload_text(payload: Mapping[str, Any] | None) -> str | None:
-    # In ASCII: PostgreSQL refuses U+0000 and lone surrogates, which JSON may have.
+    # JSON escapes all but ASCII: PostgreSQL refuses U+0000 and lone surrogates.
     return None if payload is None else json.dumps(dict(payload))
 
 

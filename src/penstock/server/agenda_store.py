@@ -1,7 +1,7 @@
-"""The agenda in the catalog: what is open, what was decided, and what became of it.
+"""Store the agenda in the catalog: events, outcomes, firings, positions and pauses.
 
-Each method is one transaction. A process that dies between two of them has lost nothing: events
-that are not decided are there, and so are firings that did not end.
+Each method is one transaction. A process that dies between two transactions loses nothing:
+undecided events and open firings are in the catalog.
 """
 
 from __future__ import annotations
@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, delete, insert, select
 
-from penstock.engine.state.agenda_tables import (
-    EVENT,
-    FIRING,
-    OUTCOME,
-    PAUSE,
-)
+from penstock.engine.state.agenda_tables import EVENT, FIRING, OUTCOME, PAUSE
 from penstock.engine.state.claims import database_time
 from penstock.engine.state.records import ProcessId, this_process
 from penstock.engine.state.tables import to_text
@@ -31,7 +26,8 @@ from penstock.scheduler.values import (
     Pause,
     TriggerEvent,
 )
-from penstock.server import backfill_store, firing_runs, pruning
+from penstock.server import backfill_store, pruning
+from penstock.server import firing_runs as runs
 from penstock.server.agenda_queries import (
     AgendaCounts,
     count_agenda,
@@ -43,13 +39,13 @@ from penstock.server.agenda_queries import (
 )
 from penstock.server.agenda_rows import (
     FiringRecord,
-    LakeLook,
+    LakePositions,
     Position,
     as_event,
     as_firing_record,
     as_outcome,
+    format_time,
     storable,
-    text_or_null,
 )
 from penstock.server.backfill_store import Backfill, BackfillProgress, BackfillState
 from penstock.server.decision_records import Recording, insert_events, record
@@ -71,7 +67,7 @@ class AgendaStore:
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        """Use a catalog, without asking it anything.
+        """Create a store. It does not read the catalog yet.
 
         Args:
             catalog: The catalog of the project's first lake.
@@ -79,17 +75,17 @@ class AgendaStore:
         self.catalog = catalog
         self._access = StateAccess(catalog)
 
-    def ask(self, question: Callable[[Connection], T], otherwise: T) -> T:
-        """Ask the catalog over one connection.
+    def read(self, query: Callable[[Connection], T], default: T) -> T:
+        """Run a query over one connection.
 
         Args:
-            question: The question.
-            otherwise: The answer where the tables do not exist yet.
+            query: Reads over a connection, and returns a result.
+            default: The result if the tables do not exist yet.
 
         Returns:
-            The answer.
+            The result.
         """
-        return self._access.read(question, otherwise)
+        return self._access.read(query, default)
 
     def load(self) -> Agenda:
         """Return the agenda, without the ages of slices.
@@ -103,55 +99,55 @@ class AgendaStore:
         self,
         events: Sequence[TriggerEvent],
         decision: Decision,
-        looks: Sequence[LakeLook] = (),
+        positions: Sequence[LakePositions] = (),
         *,
         fence: int | None,
     ) -> bool:
-        """Record a decision with its events and the positions behind them.
+        """Record a decision with its events and the new positions.
 
-        An event that was decided before keeps its outcomes. A new firing for nothing but such
-        events is not recorded. Where another process leads now, it fails with `ClaimLost`.
+        An event that was decided before keeps its outcomes. A new firing is not recorded if all of
+        its events were decided before. If another process leads, the method raises `ClaimLost`.
 
         Args:
-            events: The events that it was made for.
+            events: The events of the decision.
             decision: The decision.
-            looks: Up to where readers have seen their sources with these events.
-            fence: The fence of the leader; None if no other process decides.
+            positions: The new positions of readers, by lake.
+            fence: The fencing number of the leader; None if no other process decides.
 
         Returns:
-            False where nothing was recorded: a firing of the decision has started or ended
-            meanwhile. Load the agenda, and decide again.
+            False if nothing was recorded, because a firing of the decision has started or ended
+            since. Load the agenda, and decide again.
         """
-        recording = Recording(events, decision, looks, fence)
+        recording = Recording(events, decision, positions, fence)
         return self._access.write(partial(record, recording=recording))
 
     def accept(
         self, event: TriggerEvent, *, user: str | None = None, fence: int | None = None
     ) -> bool:
-        """Record an event before anything is decided. Any process may.
+        """Record an event without a decision. Each process may call it.
 
         Args:
             event: The event.
-            user: Who sent it.
-            fence: The fence of the leader, if only the leader is to record it.
+            user: The user who sent it.
+            fence: The fencing number of the leader, if only the leader may record it.
 
         Returns:
-            False where an event of this id was recorded before, which stays as it is.
+            False if an event with this id is already recorded. It is not changed.
         """
         return self.accept_all([event], user=user, fence=fence)[0]
 
     def accept_all(
         self, events: Sequence[TriggerEvent], *, user: str | None = None, fence: int | None = None
     ) -> list[bool]:
-        """Record events in one transaction before anything is decided.
+        """Record events in one transaction without a decision.
 
         Args:
             events: The events, in their order.
-            user: Who sent them.
-            fence: The fence of the leader, if only the leader is to record them.
+            user: The user who sent them.
+            fence: The fencing number of the leader, if only the leader may record them.
 
         Returns:
-            Of each event, whether it is new.
+            For each event, whether it is new.
         """
 
         def act(connection: Connection) -> list[bool]:
@@ -161,11 +157,11 @@ class AgendaStore:
 
         return self._access.write(act)
 
-    def undecided(self, limit: int) -> list[TriggerEvent]:
-        """Return events that have no outcome, in the order in which they were recorded.
+    def list_undecided(self, limit: int) -> list[TriggerEvent]:
+        """Return undecided events, in the order in which they were recorded.
 
         Args:
-            limit: The number of events at most.
+            limit: The maximum number of events.
 
         Returns:
             The events.
@@ -176,55 +172,55 @@ class AgendaStore:
             lambda connection: [as_event(row) for row in connection.execute(query)], []
         )
 
-    def decided(self, event_ids: Sequence[str]) -> frozenset[str]:
-        """Return which events were decided before.
+    def find_decided(self, event_ids: Sequence[str]) -> frozenset[str]:
+        """Find the events that are decided.
 
         Args:
             event_ids: The ids of events.
 
         Returns:
-            The ids of those that have outcomes.
+            The ids of the decided events.
         """
 
-        def ask(connection: Connection) -> frozenset[str]:
+        def read_rows(connection: Connection) -> frozenset[str]:
             columns = (EVENT.c.event_id, EVENT.c.decided_at)
             rows = rows_in(connection, EVENT.c.event_id, event_ids, *columns)
             return frozenset(row.event_id for row in rows if row.decided_at is not None)
 
-        return self._access.read(ask, frozenset())
+        return self._access.read(read_rows, frozenset())
 
-    def event(self, event_id: str) -> TriggerEvent | None:
+    def read_event(self, event_id: str) -> TriggerEvent | None:
         """Return an event.
 
         Args:
             event_id: Its id.
 
         Returns:
-            The event; None where none is recorded.
+            The event; None if it is not recorded.
         """
 
-        def ask(connection: Connection) -> TriggerEvent | None:
+        def read_rows(connection: Connection) -> TriggerEvent | None:
             query = select(EVENT).where(EVENT.c.event_id == event_id)
             row = connection.execute(query).one_or_none()
             return None if row is None else as_event(row)
 
-        return self._access.read(ask, None)
+        return self._access.read(read_rows, None)
 
-    def outcomes(self, event_id: str) -> list[Outcome]:
-        """Return what became of an event, by the names of the models.
+    def read_outcomes(self, event_id: str) -> list[Outcome]:
+        """Return the outcomes of an event, ordered by model.
 
         Args:
             event_id: The id of the event.
 
         Returns:
-            An outcome for each model that it concerns.
+            One outcome for each model that the event concerns.
         """
         query = select(OUTCOME).where(OUTCOME.c.event_id == event_id).order_by(OUTCOME.c.model)
         return self._access.read(
             lambda connection: [as_outcome(row) for row in connection.execute(query)], []
         )
 
-    def start(
+    def claim_firings(
         self,
         firing_ids: Sequence[str],
         process: ProcessId | None = None,
@@ -235,33 +231,35 @@ class AgendaStore:
 
         Args:
             firing_ids: The firings.
-            process: The process; this one without it.
-            fence: The fence of the leader; None if no other process decides.
+            process: The process; None for this process.
+            fence: The fencing number of the leader; None if no other process decides.
 
         Returns:
-            The ids of those that were queued, which run now. No other process has got them.
+            The ids of the firings that were queued. They are now running.
         """
         owner = process or this_process()
         return self._access.write(
-            lambda connection: firing_runs.start(connection, firing_ids, owner, fence)
+            lambda connection: runs.claim_firings(connection, firing_ids, owner, fence)
         )
 
-    def beat(self, firing_ids: Sequence[str], process: ProcessId | None = None) -> list[str]:
-        """Record a sign of life of the process that runs firings.
+    def record_heartbeat(
+        self, firing_ids: Sequence[str], process: ProcessId | None = None
+    ) -> list[str]:
+        """Record a heartbeat of the process that runs firings.
 
         Args:
             firing_ids: The firings.
-            process: The process; this one without it.
+            process: The process; None for this process.
 
         Returns:
-            The ids of those that the process still runs. Others were cancelled or taken away.
+            The ids of the firings that the process still runs.
         """
         owner = process or this_process()
         return self._access.write(
-            lambda connection: firing_runs.beat(connection, firing_ids, owner)
+            lambda connection: runs.record_heartbeat(connection, firing_ids, owner)
         )
 
-    def finish(
+    def finish_firing(
         self,
         firing_id: str,
         state: FiringState,
@@ -273,71 +271,73 @@ class AgendaStore:
 
         Args:
             firing_id: The firing.
-            state: How it ended.
-            reason: Why, if it failed or was cancelled.
-            process: Only if this process runs it.
+            state: The final state.
+            reason: Why the firing failed or was cancelled.
+            process: Do nothing if this process does not run the firing; None for no check.
 
         Returns:
-            False where it had ended before, or another process runs it.
+            False if the firing has already ended, or another process runs it.
         """
         return self._access.write(
-            lambda connection: firing_runs.finish(connection, firing_id, state, reason, process)
+            lambda connection: runs.finish_firing(connection, firing_id, state, reason, process)
         )
 
-    def orphans(self, moment: datetime | None = None, lease_seconds: float = 30.0) -> list[Firing]:
-        """Return firings that run no more, though nobody has recorded their end.
+    def list_orphans(
+        self, moment: datetime | None = None, lease_seconds: float = 30.0
+    ) -> list[Firing]:
+        """Return running firings whose process has died.
 
         Args:
-            moment: The time; that of the database without it.
-            lease_seconds: How long after its last sign of life a process counts as gone.
+            moment: The time; None for the time of the database.
+            lease_seconds: The maximum age of the last heartbeat of a live process.
 
         Returns:
-            The firings whose process is gone for certain, or was silent for so long.
+            The firings without a process, or with a heartbeat that is too old.
         """
         return self._access.read(
-            lambda connection: firing_runs.find_orphans(connection, moment, lease_seconds), []
+            lambda connection: runs.find_orphans(connection, moment, lease_seconds), []
         )
 
-    def take_over(
+    def take_over_firing(
         self, firing_id: str, moment: datetime | None = None, lease_seconds: float = 30.0
     ) -> bool:
-        """Run a firing in this process whose process is gone, though its run had begun.
+        """Make this process the owner of a running firing whose process has died.
 
-        The firing stays a running one: it covers no events that come later.
+        The firing keeps its state, so it does not cover later events.
 
         Args:
             firing_id: The firing.
-            moment: The time; that of the database without it.
-            lease_seconds: How long after its last sign of life a process counts as gone.
+            moment: The time; None for the time of the database.
+            lease_seconds: The maximum age of the last heartbeat of a live process.
 
         Returns:
-            False where the firing does not run, or a process that lives runs it.
+            False if the firing is not running, or another live process runs it.
         """
         return self._access.write(
-            lambda connection: firing_runs.take_over(connection, firing_id, moment, lease_seconds)
+            lambda connection: runs.take_over_firing(connection, firing_id, moment, lease_seconds)
         )
 
-    def requeue(
+    def requeue_firing(
         self, firing_id: str, moment: datetime | None = None, lease_seconds: float = 30.0
     ) -> bool:
-        """Queue a firing again whose run had not begun, of this process or of one that is gone.
+        """Queue a running firing again, if its process has died or is this process.
 
-        From then on it covers events that come later: `take_over` is for a run that had begun.
+        A queued firing covers later events. If its run was recorded, use `take_over_firing`.
 
         Args:
             firing_id: The firing.
-            moment: The time; that of the database without it.
-            lease_seconds: How long after its last sign of life a process counts as gone.
+            moment: The time; None for the time of the database.
+            lease_seconds: The maximum age of the last heartbeat of a live process.
 
         Returns:
-            False where the firing does not run, or a process that lives runs it.
+            False if the firing is not running, or another live process runs it.
         """
         return self._access.write(
-            lambda connection: firing_runs.requeue(connection, firing_id, moment, lease_seconds)
+            lambda connection: runs.requeue_firing(connection, firing_id, moment, lease_seconds)
         )
 
     def position(self, reader: str, source: str) -> int | None:
-        """Return up to which snapshot a reader has seen a source.
+        """Return the position of a reader in a source.
 
         Args:
             reader: The reader.
@@ -358,18 +358,18 @@ class AgendaStore:
         return self._access.read(read_positions, {})
 
     def files(self) -> dict[str, str]:
-        """Return the files that models wait for as they were listed last.
+        """Return the files of the last listing.
 
         Returns:
             Their fingerprints.
         """
         return self._access.read(read_files, {})
 
-    def remember_files(self, files: Mapping[str, str]) -> None:
-        """Remember files as they were listed.
+    def replace_files(self, files: Mapping[str, str]) -> None:
+        """Replace the files of the last listing.
 
         Args:
-            files: Their fingerprints; all others are forgotten.
+            files: The fingerprints of all files.
         """
         self._access.write(lambda connection: replace_files(connection, files))
 
@@ -382,7 +382,7 @@ class AgendaStore:
         row = {
             "selector": pause.selector,
             "since": to_text(pause.since),
-            "until": text_or_null(pause.until),
+            "until": format_time(pause.until),
             "reason": storable(pause.reason),
             "user_name": pause.user,
         }
@@ -397,45 +397,45 @@ class AgendaStore:
         """End a pause.
 
         Args:
-            selector: What was paused.
+            selector: The selector of the pause.
 
         Returns:
-            False where it was not.
+            False if there is no such pause.
         """
         query = delete(PAUSE).where(PAUSE.c.selector == selector)
         return self._access.write(lambda connection: connection.execute(query).rowcount == 1)
 
     def pauses(self) -> list[Pause]:
-        """Return the pauses that were not lifted, by what they pause.
+        """Return the pauses that were not removed, ordered by selector.
 
         Returns:
-            The pauses, also those whose end has passed.
+            The pauses, including those whose end has passed.
         """
         return self._access.read(read_pauses, [])
 
-    def firing(self, firing_id: str) -> FiringRecord | None:
+    def read_firing(self, firing_id: str) -> FiringRecord | None:
         """Return a firing with its times and its process.
 
         Args:
             firing_id: The firing.
 
         Returns:
-            The record; None where there is none.
+            The record; None if there is no firing with this id.
         """
 
-        def ask(connection: Connection) -> FiringRecord | None:
+        def read_rows(connection: Connection) -> FiringRecord | None:
             query = select(FIRING).where(FIRING.c.firing_id == firing_id)
             row = connection.execute(query).one_or_none()
             return None if row is None else as_firing_record(row)
 
-        return self._access.read(ask, None)
+        return self._access.read(read_rows, None)
 
-    def recent(self, limit: int, model: str | None = None) -> list[FiringRecord]:
+    def list_firings(self, limit: int, model: str | None = None) -> list[FiringRecord]:
         """Return firings, the newest first.
 
         Args:
-            limit: The number of firings at most.
-            model: The model; firings of all without it.
+            limit: The maximum number of firings.
+            model: The model; None for the firings of all models.
 
         Returns:
             The records.
@@ -447,8 +447,8 @@ class AgendaStore:
             lambda connection: [as_firing_record(row) for row in connection.execute(query)], []
         )
 
-    def counts(self) -> AgendaCounts:
-        """Return the numbers of the agenda.
+    def count(self) -> AgendaCounts:
+        """Count firings by state, and undecided events.
 
         Returns:
             The counts.
@@ -456,11 +456,11 @@ class AgendaStore:
         return self._access.read(count_agenda, AgendaCounts({}))
 
     def add_backfill(self, backfill: Backfill, events: Sequence[TriggerEvent] = ()) -> None:
-        """Record a backfill that a person asked for, with the events of its slices.
+        """Record a backfill with the events of its slices.
 
         Args:
             backfill: The backfill.
-            events: The events, which are not decided yet.
+            events: The events. They are undecided.
         """
 
         def act(connection: Connection) -> None:
@@ -470,23 +470,23 @@ class AgendaStore:
         self._access.write(act)
 
     def set_backfill_state(self, backfill_id: str, state: BackfillState) -> bool:
-        """Pause, continue, cancel or end a backfill.
+        """Pause, resume, cancel or end a backfill.
 
-        To cancel it cancels its firings that have not started, too.
+        The new state `CANCELLED` also cancels its firings that have not started.
 
         Args:
             backfill_id: The backfill.
-            state: Its new state.
+            state: The new state.
 
         Returns:
-            False where no open backfill has this id.
+            False if there is no open backfill with this id.
         """
         return self._access.write(
             lambda connection: backfill_store.set_state(connection, backfill_id, state)
         )
 
     def backfills(self) -> list[BackfillProgress]:
-        """Return all backfills, the newest first, with the numbers of their firings.
+        """Return all backfills, the newest first, with the counts of their firings.
 
         Returns:
             The backfills.
@@ -494,41 +494,40 @@ class AgendaStore:
         return self._access.read(backfill_store.list_backfills, [])
 
     def cancelled_backfills(self, backfill_ids: Collection[str]) -> frozenset[str]:
-        """Return which backfills were cancelled.
+        """Find the backfills that are cancelled.
 
         Args:
-            backfill_ids: A few backfills.
+            backfill_ids: The ids of a few backfills.
 
         Returns:
-            The ids of those that were.
+            The ids of the cancelled backfills.
         """
         return self._access.read(
             partial(backfill_store.find_cancelled, backfill_ids=backfill_ids), frozenset()
         )
 
     def find_end(self, number: int) -> datetime | None:
-        """Find when the last of so many firings ended, the newest ends first.
+        """Find the end time of the oldest of the newest ended firings.
 
         Args:
-            number: The number of firings.
+            number: The number of newest firings.
 
         Returns:
-            The time; None where fewer have ended.
+            The time; None if fewer firings have ended.
         """
         return self._access.read(partial(pruning.find_end, number=number), None)
 
     def prune(self, limits: PruneLimits, *, dry_run: bool = False) -> Pruned:
         """Remove firings that ended before a time, with their events and outcomes.
 
-        Open firings, undecided events, and what belongs to them stay. Batches are removed in
-        transactions of their own.
+        Open firings, undecided events and their rows are kept. Each batch is one transaction.
 
         Args:
             limits: The times.
-            dry_run: Remove nothing.
+            dry_run: Count the rows, but remove nothing.
 
         Returns:
-            What was removed, or would be.
+            The numbers of removed rows; with ``dry_run``, of the rows to remove.
         """
         if dry_run:
             return self._access.read(partial(pruning.count_old, limits=limits), Pruned())

@@ -1,4 +1,4 @@
-"""Backfills: what a person asked for, how far it has come, and whether it goes on."""
+"""Store backfills: their slices, state and progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.engine.state.agenda_tables import BACKFILL, EVENT, FIRING
 from penstock.engine.state.claims import database_time
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.scheduler.values import FiringState
-from penstock.server.agenda_rows import moment_or_none
+from penstock.server.agenda_rows import parse_time
 
 
 class BackfillState(Enum):
@@ -28,23 +28,23 @@ class BackfillState(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Return whether slices of it may still run."""
+        """Return whether slices of the backfill may still run."""
         return self in {BackfillState.ACTIVE, BackfillState.PAUSED}
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """Slices of a model that a person asked for.
+    """A request of a user to build a range of slices of a model.
 
     Attributes:
         id: A UUID of version 7.
         model: The name of the model.
-        start: The key of its oldest slice.
-        end: The key of its newest slice.
-        created_at: When it was asked for.
-        state: Where it stands.
-        finished_at: When it was done or cancelled.
-        user: Who asked for it.
+        start: The key of the oldest slice.
+        end: The key of the newest slice.
+        created_at: The time of the request.
+        state: The state.
+        finished_at: The time when it was done or cancelled.
+        user: The user who requested it.
     """
 
     id: str
@@ -59,11 +59,11 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class BackfillProgress:
-    """A backfill, and how many of its firings are in each state.
+    """A backfill with the counts of its firings.
 
     Attributes:
         backfill: The backfill.
-        firings: The numbers of its firings, by their states.
+        firings: The number of its firings, by state.
     """
 
     backfill: Backfill
@@ -93,15 +93,15 @@ def insert_backfill(connection: Connection, backfill: Backfill) -> None:
 def set_state(connection: Connection, backfill_id: str, state: BackfillState) -> bool:
     """Set the state of a backfill that has not ended.
 
-    To cancel it cancels its firings that have not started, too.
+    The new state `CANCELLED` also cancels its firings that have not started.
 
     Args:
         connection: The catalog, in a transaction that writes.
         backfill_id: The backfill.
-        state: Its new state.
+        state: The new state.
 
     Returns:
-        False where no open backfill has this id.
+        False if there is no open backfill with this id.
     """
     moment = to_text(database_time(connection))
     values = {"state": state.value, "finished_at": None if state.is_open else moment}
@@ -122,14 +122,13 @@ def set_state(connection: Connection, backfill_id: str, state: BackfillState) ->
 def end_backfills(
     connection: Connection, backfill_ids: Iterable[str | None], moment: datetime
 ) -> None:
-    """End the backfills of which nothing is open any more.
+    """End the backfills that have neither open firings nor undecided events.
 
-    A backfill of which slices were cancelled, or none fired, ends as cancelled.
+    The final state is `CANCELLED` if a firing was cancelled, or if no slice fired.
 
     Args:
-        connection: The catalog, in a transaction that writes. A firing has ended in it, or events
-            have their outcomes.
-        backfill_ids: The backfills that this may have ended; None for none.
+        connection: The catalog, in a transaction that has recorded ends or outcomes.
+        backfill_ids: The backfills to check. None values are ignored.
         moment: The time of the database.
     """
     for backfill_id in sorted({text for text in backfill_ids if text is not None}):
@@ -150,14 +149,14 @@ def end_backfills(
 
 
 def find_cancelled(connection: Connection, backfill_ids: Collection[str]) -> frozenset[str]:
-    """Return which backfills were cancelled.
+    """Find the backfills that are cancelled.
 
     Args:
         connection: The catalog.
-        backfill_ids: A few backfills.
+        backfill_ids: The ids of a few backfills.
 
     Returns:
-        The ids of those that were.
+        The ids of the cancelled backfills.
     """
     is_cancelled = BACKFILL.c.state == BackfillState.CANCELLED.value
     query = select(BACKFILL.c.backfill_id).where(BACKFILL.c.backfill_id.in_(backfill_ids))
@@ -171,7 +170,7 @@ def list_backfills(connection: Connection) -> list[BackfillProgress]:
         connection: The catalog.
 
     Returns:
-        The backfills with the numbers of their firings.
+        The backfills with the counts of their firings.
     """
     numbers: dict[str, dict[FiringState, int]] = defaultdict(dict)
     groups = (FIRING.c.backfill_id, FIRING.c.state)
@@ -195,6 +194,6 @@ def _as_backfill(row: Row[Any]) -> Backfill:
         end=row.last,
         created_at=to_moment(row.created_at),
         state=BackfillState(row.state),
-        finished_at=moment_or_none(row.finished_at),
+        finished_at=parse_time(row.finished_at),
         user=row.user_name,
     )

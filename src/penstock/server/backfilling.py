@@ -1,4 +1,4 @@
-"""Queue the slices of a backfill for whoever serves the project."""
+"""Queue the slices of a backfill for `penstock serve`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def queue_backfill(
     *,
     all_: bool,
 ) -> tuple[str, int]:
-    """Record a backfill and an event for each slice that a run of the range would build.
+    """Record a backfill, and an event for each slice that a run of the range would build.
 
     Args:
         context: The project.
         store: The agenda.
         model: A partitioned model.
-        bounds: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
-        all_: Also rebuild slices that are there.
+        bounds: The first slice (``from_``) and the last slice (``to``), as for `Project.run`.
+        all_: Also rebuild slices that exist.
 
     Returns:
-        The id of the backfill, and the number of slices. Without slices nothing is recorded.
+        The id of the backfill, and the number of slices. Without slices, nothing is recorded.
     """
     from penstock.engine.state.claims import user_name
     from penstock.server.backfill_store import Backfill
@@ -69,8 +69,8 @@ def find_slices(
     Args:
         context: The project.
         model: A partitioned model.
-        bounds: The first slice as ``from_`` and the last one as ``to``, as `Project.run` has them.
-        all_: Also those that are there.
+        bounds: The first slice (``from_``) and the last slice (``to``), as for `Project.run`.
+        all_: Also return slices that exist.
 
     Returns:
         The slices in their order.

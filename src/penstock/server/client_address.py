@@ -1,8 +1,8 @@
-"""Say which address a request comes from, also behind a proxy.
+"""Find the client address of a request, also behind a proxy.
 
-A proxy appends the address of its client to the header ``X-Forwarded-For``. Everybody can send
-that header: so it counts only from a proxy that is trusted, and only its end, up to the first
-address that no trusted proxy has.
+A proxy appends the address of its client to the header ``X-Forwarded-For``. Each client can send
+this header. So only a header from a trusted proxy counts. It is read from the end, up to the first
+address that is not a trusted proxy.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from collections.abc import Sequence
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 ANY_PROXY = "*"
-"""Trust whoever connects as a proxy, but no proxy before it."""
+"""Trust each peer as a proxy, but no proxy before it."""
 _UNKNOWN = "unknown"
 _WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d{1,5})?|([^:\[\]]+):\d{1,5}")
-_NETWORK_BITS = 64  # of IPv6: whoever has one address has all of its network
+_NETWORK_BITS = 64  # of IPv6: a client can use all addresses of its network
 
 
 def find_client(peer: str | None, forwarded: Sequence[str], trusted_proxy: str | None) -> str:
-    """Return the address that a request comes from.
+    """Return the client address of a request.
 
     Args:
-        peer: The address that connects; None if it is not known.
+        peer: The address of the connection; None if it is unknown.
         forwarded: The values of the headers ``X-Forwarded-For``, in their order.
         trusted_proxy: The address or network of the proxy, `ANY_PROXY`, or None.
 
     Returns:
-        The address. Where the header has something else in place of an address, it is that of
-        the trusted proxy which received that.
+        The address. If an entry of the header is not an address, the result is the address of the
+        trusted proxy that added it.
     """
     client = parse_address(peer or "")
     if client is None:
@@ -49,13 +49,13 @@ def find_client(peer: str | None, forwarded: Sequence[str], trusted_proxy: str |
 
 
 def parse_address(text: str) -> Address | None:
-    """Return the address that a text has.
+    """Parse an address.
 
     Args:
-        text: An address of IPv4 or IPv6, perhaps in brackets and with a port.
+        text: An IPv4 or IPv6 address, with or without brackets and a port.
 
     Returns:
-        The address; that of IPv4 for one that is mapped to IPv6. None if there is none.
+        The address; an IPv4-mapped IPv6 address as IPv4. None if the text is not an address.
     """
     text = text.strip()
     if match := _WITH_PORT.fullmatch(text):
@@ -68,13 +68,13 @@ def parse_address(text: str) -> Address | None:
 
 
 def find_network(address: str) -> str:
-    """Return what stands for all addresses of one client.
+    """Return the network of a client.
 
     Args:
-        address: What `find_client` returned.
+        address: A result of `find_client`.
 
     Returns:
-        The network of an address of IPv6; any other text as it is.
+        The network of an IPv6 address; another text unchanged.
     """
     parsed = parse_address(address)
     if not isinstance(parsed, ipaddress.IPv6Address):

@@ -1,4 +1,4 @@
-"""Record what was decided, all of it or nothing, however often an event is seen.
+"""Record decisions. An event that is detected twice has one row, and keeps its outcomes.
 
 The functions write over one connection, in the transaction of the caller.
 """
@@ -35,7 +35,7 @@ from penstock.scheduler.values import (
 )
 from penstock.server.agenda_rows import (
     NO_SNAPSHOT,
-    LakeLook,
+    LakePositions,
     event_values,
     firing_values,
     outcome_values,
@@ -45,35 +45,35 @@ from penstock.server.leases import LEADER, check_fence
 from penstock.server.state_access import rows_in
 
 NO_MODEL = ""
-"""The model in the outcome of an event that concerns none."""
+"""The model in the outcome of an event that concerns no model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A decision with the events that it was made for.
+    """A decision with its events and the new positions.
 
     Attributes:
-        events: The events, new ones and such as were recorded before.
-        decision: What was decided.
-        looks: Up to where readers have seen their sources with these events.
-        fence: The fence of the process that decided; None if no other can.
+        events: The events. Some may already be recorded.
+        decision: The decision.
+        positions: The new positions of readers, by lake.
+        fence: The fencing number of the leader; None if no other process decides.
     """
 
     events: Sequence[TriggerEvent]
     decision: Decision
-    looks: Sequence[LakeLook] = ()
+    positions: Sequence[LakePositions] = ()
     fence: int | None = None
 
 
 def record(connection: Connection, recording: Recording) -> bool:
-    """Record a decision, its events and positions, unless another process leads (`ClaimLost`).
+    """Record a decision, its events and positions. Raises `ClaimLost` if another process leads.
 
     Args:
         connection: The catalog, in a transaction that writes.
         recording: The decision.
 
     Returns:
-        False where nothing was recorded, as a firing of the decision has started or ended since
+        False if nothing was recorded, because a firing of the decision has started or ended since
         the agenda was loaded.
     """
     if recording.fence is not None:
@@ -85,16 +85,16 @@ def record(connection: Connection, recording: Recording) -> bool:
     moment = database_time(connection)
     events = {event.id: event for event in (*recording.events, *decision.events)}
     insert_events(connection, list(events.values()), moment)
-    surplus = _write_outcomes(connection, events, decision.outcomes, moment)
-    changed = [firing for firing in decision.firings if firing.id not in surplus - states.keys()]
+    repeated = _write_outcomes(connection, events, decision.outcomes, moment)
+    changed = [firing for firing in decision.firings if firing.id not in repeated - states.keys()]
     _write_firings(connection, changed, states, moment)
     ended = (firing.backfill for firing in changed if not firing.state.is_open)
     decided = (event.backfill for event in events.values())
     end_backfills(connection, (*ended, *decided), moment)
     _write_marks(connection, decision.marks)
     _write_freshness(connection, decision.freshness)
-    for look in recording.looks:
-        move_positions(connection, look, moment)
+    for target in recording.positions:
+        move_positions(connection, target, moment)
     return True
 
 
@@ -110,58 +110,60 @@ def insert_events(
         connection: The catalog, in a transaction that writes.
         events: The events, in the order in which they arrived.
         moment: The time of the database.
-        user: Who sent them.
+        user: The user who sent them.
 
     Returns:
-        Of each event, whether it is new.
+        For each event, whether it is new.
     """
     ids = [event.id for event in events]
     recorded = {
         row.event_id for row in rows_in(connection, EVENT.c.event_id, ids, EVENT.c.event_id)
     }
-    news: list[bool] = []
+    flags: list[bool] = []
     rows = []
     for position, event in enumerate(events):
-        news.append(event.id not in recorded)
+        flags.append(event.id not in recorded)
         if event.id in recorded:
             continue
         recorded.add(event.id)
-        # Events of one transaction keep their order, too.
+        # Events of one transaction have different times, which keep their order.
         recorded_at = to_text(moment + timedelta(microseconds=position))
         rows.append({**event_values(event), "recorded_at": recorded_at, "user_name": user})
     if rows:
         connection.execute(insert(EVENT), rows)
-    return news
+    return flags
 
 
-def move_positions(connection: Connection, look: LakeLook, moment: datetime) -> None:
-    """Move the positions of all readers of a lake to the snapshot of a look.
+def move_positions(connection: Connection, target: LakePositions, moment: datetime) -> None:
+    """Move the positions of all readers of a lake to one snapshot.
 
-    A new reader begins there. The positions of those that are gone are removed, so that one that
-    comes back is new. Where a lake was put back, positions go back with it.
+    A new reader starts at this snapshot. Positions of removed readers are deleted, so that a
+    reader that returns is new. If the lake was restored to an older state, positions move back.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        look: The look.
+        target: The readers and the snapshot.
         moment: The time of the database.
     """
-    of_lake = POSITION.c.lake == look.lake
+    of_lake = POSITION.c.lake == target.lake
     rows = connection.execute(select(POSITION.c.reader, POSITION.c.source).where(of_lake))
     recorded = {(row.reader, row.source) for row in rows}
-    removed = [{"gone_reader": pair[0], "gone_source": pair[1]} for pair in recorded - look.readers]
+    old = recorded - target.readers
+    removed = [{"gone_reader": reader, "gone_source": source} for reader, source in old]
     if removed:
         is_gone = (
             POSITION.c.reader == bindparam("gone_reader"),
             POSITION.c.source == bindparam("gone_source"),
         )
         connection.execute(delete(POSITION).where(*is_gone), removed)
-    values = {"snapshot_id": look.snapshot_id, "moved_at": to_text(moment)}
-    beginners = sorted(look.readers - recorded)
-    if beginners:
-        keys = [{"reader": reader, "source": source} for reader, source in beginners]
-        connection.execute(insert(POSITION), [{**key, "lake": look.lake, **values} for key in keys])
-    if look.snapshot_id != NO_SNAPSHOT:
-        has_moved = POSITION.c.snapshot_id != look.snapshot_id
+    values = {"snapshot_id": target.snapshot_id, "moved_at": to_text(moment)}
+    new_readers = sorted(target.readers - recorded)
+    if new_readers:
+        new = {"lake": target.lake, **values}
+        keys = [{"reader": reader, "source": source} for reader, source in new_readers]
+        connection.execute(insert(POSITION), [{**key, **new} for key in keys])
+    if target.snapshot_id != NO_SNAPSHOT:
+        has_moved = POSITION.c.snapshot_id != target.snapshot_id
         connection.execute(update(POSITION).where(of_lake, has_moved).values(**values))
 
 
@@ -175,8 +177,7 @@ def _read_states(connection: Connection, firings: Iterable[Firing]) -> dict[str,
 def _is_stale(firing: Firing, states: Mapping[str, FiringState]) -> bool:
     """Return whether a firing has started or ended since it was loaded.
 
-    Such a firing covers no more events, and its state is no longer for the scheduler to set. One
-    that runs may be cancelled.
+    A started firing covers no more events. The scheduler can only cancel it.
     """
     recorded = states.get(firing.id)
     if recorded is None or recorded is firing.state:
@@ -192,13 +193,13 @@ def _write_outcomes(
     outcomes: Sequence[Outcome],
     moment: datetime,
 ) -> set[str]:
-    """Record outcomes of events, and that these events are decided.
+    """Record outcomes, and mark their events as decided.
 
-    An event that is seen again keeps its outcomes. Those of an earlier event change, as when a
-    later one supersedes it.
+    An event that is detected again keeps its outcomes. Outcomes of other recorded events are
+    updated, for example when a later event supersedes them.
 
     Returns:
-        The ids of firings that only repeat what earlier ones are for.
+        The ids of firings whose events were all decided before.
     """
     ids = list({*events, *(outcome.event for outcome in outcomes)})
     keys = (OUTCOME.c.event_id, OUTCOME.c.model)
@@ -208,7 +209,7 @@ def _write_outcomes(
     for event in events.values():
         if event.id not in decided:
             by_key[event.id, NO_MODEL] = _ignore(event)
-    is_new: dict[str, bool] = defaultdict(bool)  # whether a firing covers anything, by its id
+    is_new: dict[str, bool] = defaultdict(bool)  # whether a firing covers a new event, by id
     rows, changes = [], []
     for key, outcome in by_key.items():
         is_repeated = key in recorded and outcome.event in events

@@ -1,4 +1,4 @@
-"""Explain why a model has run, or has not, where its project is served."""
+"""Explain why a model of a served project has run, or why it waits."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FiringCause:
-    """The cause of a firing, and what became of it.
+    """The cause and the state of a firing.
 
     Attributes:
-        firing: Its id, which is that of its first run.
+        firing: The id of the firing. It is also the id of its first run.
         kind: The kind of its first event: ``asset``, ``schedule``, ``message``, ``freshness`` or
             ``backfill``.
-        state: Where it stands.
+        state: The state.
         partition: The partition; None for the whole table.
-        events: The ids of the events that it covers.
+        events: The ids of the events that the firing covers.
         chain: The models above it in the chain, from the top.
-        backfill: The backfill that it belongs to.
-        fire_time: The time that it is for.
-        started_at: When it began to run.
-        finished_at: When it ended.
-        reason: Why it waits, failed or was cancelled.
+        backfill: The id of its backfill.
+        fire_time: The logical time of the run.
+        started_at: The time of its start.
+        finished_at: The time of its end.
+        reason: Why the firing waits, failed or was cancelled.
     """
 
     firing: str
@@ -58,14 +58,14 @@ class FiringCause:
 
 @dataclass(frozen=True, slots=True)
 class Triggering:
-    """Tell what triggers have done for a model, or for a slice of it.
+    """The firings of a model or a slice, and the reasons why it waits.
 
     Attributes:
-        is_served: Whether some process serves the project.
-        latest: The last firing that runs or has ended.
-        pending: The last firing that has not begun to run.
-        waits: Why nothing more has run.
-        due: When its schedule is due next.
+        is_served: Whether a process serves the project.
+        latest: The newest firing that is running or has ended.
+        pending: The newest firing that waits or is queued.
+        waits: The reasons why no other firing has started.
+        due: The next time of the schedule.
     """
 
     is_served: bool
@@ -78,7 +78,7 @@ class Triggering:
 def explain_triggers(
     context: ProjectContext, model: str, partition: str | None, moment: datetime
 ) -> Triggering | None:
-    """Explain what triggers have done for a model. Creates neither a lake nor tables.
+    """Explain the firings of a model. Creates neither a lake nor tables.
 
     Args:
         context: The project.
@@ -87,8 +87,8 @@ def explain_triggers(
         moment: The time.
 
     Returns:
-        The explanation; None where nothing triggers the model and nothing has, or the project has
-        no agenda.
+        The explanation; None if the project has no agenda, or if the model has neither triggers nor
+        firings nor events.
     """
     from penstock.scheduler.subscription import subscriptions_of
     from penstock.server.opening import find_agenda
@@ -98,8 +98,8 @@ def explain_triggers(
         return None
     reader = subscriptions_of(context.models, context.settings.serve)[model]
     keys = None if partition is None else (partition, WHOLE)
-    ask = partial(_read, model=model, keys=keys, messages=reader.messages)
-    traces, agenda, is_served = store.ask(ask, (ModelTraces(), Agenda(), False))
+    query = partial(_read, model=model, keys=keys, messages=reader.messages)
+    traces, agenda, is_served = store.read(query, (ModelTraces(), Agenda(), False))
     pending = traces.pending
     if traces == ModelTraces() and not _has_triggers(reader):
         return None
@@ -119,10 +119,9 @@ def explain_triggers(
     elif pauses:
         waits.append(f"{describe_pause(pauses[0])}; its events are kept")
     if not is_served:
-        waits.append("nobody serves the project: start `penstock serve`")
-    return Triggering(
-        is_served, _cause_of(traces.latest), _cause_of(pending), tuple(waits), _due(reader, moment)
-    )
+        waits.append("no process serves the project: start `penstock serve`")
+    latest, due = _cause_of(traces.latest), _find_due(reader, moment)
+    return Triggering(is_served, latest, _cause_of(pending), tuple(waits), due)
 
 
 def _read(
@@ -143,7 +142,7 @@ def _explain_events(traces: ModelTraces) -> Iterator[str]:
         number = len(traces.undecided)
         more = "" if number == 1 else f" and {number - 1} more"
         verb = "is" if number == 1 else "are"
-        yield f"event {traces.undecided[0]}{more} {verb} still to be decided"
+        yield f"event {traces.undecided[0]}{more} {verb} not decided yet"
 
 
 def _explain_firing(
@@ -153,7 +152,7 @@ def _explain_firing(
     agenda: Agenda,
     moment: datetime,
 ) -> Iterator[str]:
-    """Yield why a firing has not begun to run."""
+    """Yield why a firing has not started."""
     wait = find_wait(firing, pauses, moment)
     if wait is not None:
         yield f"{wait.reason} (trigger all)" if firing.missing and reader.joins else wait.reason
@@ -161,14 +160,14 @@ def _explain_firing(
     if firing.state is FiringState.WAITING:
         yield "its wait is over: the next round of `penstock serve` queues it"
         return
-    before = [item for item in agenda.firings.values() if _goes_before(item, firing)]
+    before = [item for item in agenda.firings.values() if _is_before(item, firing)]
     behind = f"behind {count(len(before), 'firing')}" if before else "for the next free slot"
     backfill = f", by backfill {firing.backfill}" if firing.backfill else ""
     yield f"queued {behind}{backfill}"
 
 
-def _goes_before(item: Firing, firing: Firing) -> bool:
-    """Return whether a firing runs, or was queued sooner. Backfills come after all other work."""
+def _is_before(item: Firing, firing: Firing) -> bool:
+    """Return whether an item is running, or before the firing in the queue. Backfills are last."""
     if item.id == firing.id or item.state is FiringState.WAITING:
         return False
     if item.state is FiringState.RUNNING:
@@ -199,7 +198,7 @@ def _cause_of(record: FiringRecord | None) -> FiringCause | None:
     )
 
 
-def _due(reader: Subscription, moment: datetime) -> datetime | None:
+def _find_due(reader: Subscription, moment: datetime) -> datetime | None:
     if reader.cron is None:
         return None
     try:

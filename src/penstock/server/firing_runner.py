@@ -1,8 +1,8 @@
-"""Run firings: plan what a firing asks for, and run it under its id, also after a kill.
+"""Plan and run firings. Retry the run of a firing after a crash.
 
-The id of a firing is the id of its run. If a process died within the run, the run is retried: what
-it published stays, and what it did not is built. If it died before the run was recorded, the firing
-runs as if it were new.
+The id of a firing is the id of its run. If a process dies during the run, the run is retried:
+published slices are kept, and the other slices are built. If it dies before the run is recorded,
+the firing runs like a new firing.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ TRIGGERS: Mapping[EventKind, str] = {
     EventKind.FRESHNESS: "freshness",
     EventKind.BACKFILL: "backfill",
 }
-"""The trigger of the run that lists of runs show, by the kind of the event."""
-FORCE = "force"  # in the payload of a backfill: rebuild what is up to date, too
+"""The trigger in lists of runs, by the kind of the event."""
+FORCE = "force"  # a key in the payload of a backfill: also rebuild slices that are up to date
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class FiringEnd:
     """The end of a firing.
 
     Attributes:
-        firing: The firing as it ended, with its state and reason.
-        result: The result of its run; None if the run itself failed.
-        error: The error of the run itself.
+        firing: The firing with its final state and reason.
+        result: The result of the run; None if the run raised an error.
+        error: The error that the run raised.
     """
 
     firing: Firing
@@ -50,7 +50,7 @@ class FiringEnd:
 
     @property
     def has_lost_spark(self) -> bool:
-        """Return whether Spark ended in its run, as at a signal to all processes of a service."""
+        """Return whether Spark ended during the run, for example by a signal to all processes."""
         steps = () if self.result is None else self.result.steps
         errors = (self.error, *(step.error for step in steps))
         return any(isinstance(error, SparkLost) for error in errors)
@@ -61,10 +61,10 @@ Runs = Callable[[Firing, threading.Event], FiringEnd]
 
 
 def read_options(firing: Firing) -> RunOptions:
-    """Return the request of a firing as options of a run.
+    """Return the options of a run for a firing.
 
-    A change of an input also rebuilds all other slices that it put behind: a reader may need an
-    input's slice for several of its own.
+    After a change of an input, the run rebuilds all slices that are behind: several slices of a
+    reader may depend on one slice of an input.
 
     Args:
         firing: The firing.
@@ -87,14 +87,14 @@ def read_options(firing: Firing) -> RunOptions:
 
 
 def plan_firing(context: ProjectContext, firing: Firing) -> tuple[ProjectContext, Plan, str | None]:
-    """Plan a firing, or what is left of it after its process died.
+    """Plan a firing, or the rest of its run after a crash.
 
     Args:
         context: The project.
         firing: The firing.
 
     Returns:
-        The context of the plan, the plan, and the id for its run; None for a new id.
+        The context of the plan, the plan, and the id of its run; None for a new id.
     """
     from penstock.project.planning import build_request, plan_with_reasons
     from penstock.project.repeating import plan_retry
@@ -115,7 +115,7 @@ def find_attempt(context: ProjectContext, run_id: str) -> str | None:
         run_id: The id of the firing.
 
     Returns:
-        The id of its run, or of the last retry of it; None if none was recorded.
+        The id of its last retry, or of its run without a retry; None if no run was recorded.
     """
     from penstock.engine.state.run_history import find_last_attempt
     from penstock.engine.state.store import State
@@ -128,10 +128,10 @@ def find_attempt(context: ProjectContext, run_id: str) -> str | None:
 
 
 def abandon_attempt(context: ProjectContext, run_id: str) -> None:
-    """Record that a run of a firing goes on nowhere, if nobody has recorded its end.
+    """Record that a run of a firing was abandoned, if its end was not recorded.
 
-    The firing belongs to this process. The process of the run may be on another machine, or may
-    have been silent for so long that it lost the firing. What it makes later lacks its claim.
+    This process owns the firing. The process of the run has died, or its heartbeat was too old. It
+    may still be alive on another machine. But it has lost its claim, so it cannot publish.
 
     Args:
         context: The project.
@@ -147,14 +147,14 @@ def abandon_attempt(context: ProjectContext, run_id: str) -> None:
 
 
 def find_original(context: ProjectContext, run_id: str) -> str:
-    """Return the run that a run retried, at the end of the chain.
+    """Return the first run of a chain of retries.
 
     Args:
         context: The project.
-        run_id: The id of a run.
+        run_id: The id of a run of the chain.
 
     Returns:
-        The id of the run that retried no other; ``run_id`` if it is not recorded.
+        The id of the first run; ``run_id`` if it is not recorded.
     """
     from penstock.engine.state.run_history import find_original_run
     from penstock.engine.state.store import State
@@ -181,7 +181,7 @@ def run_firing(
         sink: Receives the events of the run.
 
     Returns:
-        The end of the firing. An error of the run is part of it.
+        The end of the firing. It contains an error of the run.
     """
     from penstock.project.running import RunSettings, execute_plan
 
@@ -189,14 +189,14 @@ def run_firing(
         context, plan, run_id = plan_firing(context, firing)
         settings = RunSettings(on_event=sink, run_id=run_id, cancelled=cancelled, firing=firing)
         result = execute_plan(context, plan, settings)
-    except Exception as error:  # the thread of a firing must end in a state, whatever happened
+    except Exception as error:  # after each error the firing needs a final state
         reason = " ".join(str(error).split())
         return FiringEnd(replace(firing, state=FiringState.FAILED, reason=reason), None, error)
     return FiringEnd(replace(firing, **_end_of(result, is_cancelled=cancelled.is_set())), result)
 
 
 def _end_of(result: RunResult, *, is_cancelled: bool) -> dict[str, Any]:
-    """Return the state and the reason of a firing by the result of its run."""
+    """Return the final state and the reason of a firing from the result of its run."""
     failed = [step for step in result.steps if step.state == "failed"]
     if failed:
         step, more = failed[0], f"; {len(failed) - 1} more failed" if len(failed) > 1 else ""

@@ -1,7 +1,7 @@
-"""Firings that run: who runs them, signs of life, their end, and those whose process has died.
+"""Write the state of running firings: owner, heartbeats, end, and recovery after a crash.
 
-A firing is started by one process. It belongs to that process until it ends, or until the process
-is gone or silent for too long.
+One process claims a firing and owns it until the firing ends. Another process may take it over if
+the owner has died, or if its last heartbeat is too old.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from penstock.server.agenda_rows import as_firing, storable
 from penstock.server.leases import LEADER, check_fence
 
 _OPEN = [state.value for state in FiringState if state.is_open]
-_NOBODY = dict.fromkeys(("host", "pid", "process_started", "machine", "heartbeat_at"))
+_NO_OWNER = dict.fromkeys(("host", "pid", "process_started", "machine", "heartbeat_at"))
 
 
-def start(
+def claim_firings(
     connection: Connection,
     firing_ids: Sequence[str],
     process: ProcessId,
@@ -37,11 +37,11 @@ def start(
     Args:
         connection: The catalog, in a transaction that writes.
         firing_ids: The firings.
-        process: The process, of this machine.
-        fence: The fence of the leader; None if no other process decides.
+        process: The process. It is on this machine.
+        fence: The fencing number of the leader; None if no other process decides.
 
     Returns:
-        The ids of those that were queued.
+        The ids of the firings that were queued.
     """
     if fence is not None:
         check_fence(connection, LEADER, fence)
@@ -51,42 +51,44 @@ def start(
     return _update(connection, firing_ids, is_queued, values | owner_values(process))
 
 
-def beat(connection: Connection, firing_ids: Sequence[str], process: ProcessId) -> list[str]:
-    """Record a sign of life of a process.
+def record_heartbeat(
+    connection: Connection, firing_ids: Sequence[str], process: ProcessId
+) -> list[str]:
+    """Record a heartbeat of a process.
 
     Args:
         connection: The catalog, in a transaction that writes.
-        firing_ids: The firings that it runs.
+        firing_ids: The firings that the process runs.
         process: The process.
 
     Returns:
-        The ids of those that it still runs.
+        The ids of the firings that the process still runs.
     """
     values = {"heartbeat_at": to_text(database_time(connection))}
-    return _update(connection, firing_ids, [_runs(), *_belongs_to(process)], values)
+    return _update(connection, firing_ids, [_is_running(), *_belongs_to(process)], values)
 
 
-def finish(
+def finish_firing(
     connection: Connection,
     firing_id: str,
     state: FiringState,
     reason: str | None,
     process: ProcessId | None,
 ) -> bool:
-    """Record the end of a firing, and of its backfill if nothing of that is open any more.
+    """Record the end of a firing. End its backfill too, if no other firing of it is open.
 
     Args:
         connection: The catalog, in a transaction that writes.
         firing_id: The firing.
-        state: How it ended.
-        reason: Why.
-        process: Only if this process runs it; None for any.
+        state: The final state.
+        reason: Why the firing failed or was cancelled.
+        process: Do nothing if this process does not run the firing; None for no check.
 
     Returns:
-        False where it had ended before, or another process runs it.
+        False if the firing has already ended, or another process runs it.
 
     Raises:
-        ValueError: The state is not one of an ended firing.
+        ValueError: The state is the state of an open firing.
     """
     if state.is_open:
         raise ValueError(f"a firing does not end as {state.value}")
@@ -104,84 +106,85 @@ def finish(
 def find_orphans(
     connection: Connection, moment: datetime | None, lease_seconds: float
 ) -> list[Firing]:
-    """Return the firings whose process is gone for certain, or was silent for too long.
+    """Return the running firings whose process has died, or whose heartbeat is too old.
 
     Args:
         connection: The catalog.
-        moment: The time; None for that of the database.
-        lease_seconds: How long a process may be silent.
+        moment: The time; None for the time of the database.
+        lease_seconds: The maximum age of the last heartbeat of a live process.
 
     Returns:
         The firings, the oldest first.
     """
-    oldest_beat = _oldest_beat(connection, moment, lease_seconds)
-    rows = connection.execute(select(FIRING).where(_runs()).order_by(FIRING.c.firing_id))
-    return [as_firing(row) for row in rows if _is_orphan(row, oldest_beat)]
+    cutoff = _get_cutoff(connection, moment, lease_seconds)
+    rows = connection.execute(select(FIRING).where(_is_running()).order_by(FIRING.c.firing_id))
+    return [as_firing(row) for row in rows if _is_orphan(row, cutoff)]
 
 
-def requeue(
+def requeue_firing(
     connection: Connection, firing_id: str, moment: datetime | None, lease_seconds: float
 ) -> bool:
-    """Queue a firing again that this process runs, or whose process is gone.
+    """Queue a running firing again, if its process has died or is this process.
 
     Args:
         connection: The catalog, in a transaction that writes.
         firing_id: The firing.
-        moment: The time; None for that of the database.
-        lease_seconds: How long a process may be silent.
+        moment: The time; None for the time of the database.
+        lease_seconds: The maximum age of the last heartbeat of a live process.
 
     Returns:
-        False where the firing does not run, or a process that lives runs it.
+        False if the firing is not running, or another live process runs it.
     """
-    if not _is_free(connection, firing_id, moment, lease_seconds):
+    if not _can_take_over(connection, firing_id, moment, lease_seconds):
         return False
-    # It keeps its place in the queue: firings of one slice run in the order of their events.
+    # It keeps `queued_at`: the firings of a slice run in the order of their events.
     values = {"state": FiringState.QUEUED.value, "started_at": None}
-    return bool(_update(connection, [firing_id], [_runs()], values | _NOBODY))
+    return bool(_update(connection, [firing_id], [_is_running()], values | _NO_OWNER))
 
 
-def take_over(
+def take_over_firing(
     connection: Connection, firing_id: str, moment: datetime | None, lease_seconds: float
 ) -> bool:
-    """Make this process the one that runs a firing, whose process is gone.
+    """Make this process the owner of a running firing whose process has died.
 
     Args:
         connection: The catalog, in a transaction that writes.
         firing_id: The firing.
-        moment: The time; None for that of the database.
-        lease_seconds: How long a process may be silent.
+        moment: The time; None for the time of the database.
+        lease_seconds: The maximum age of the last heartbeat of a live process.
 
     Returns:
-        False where the firing does not run, or a process that lives runs it.
+        False if the firing is not running, or another live process runs it.
     """
-    if not _is_free(connection, firing_id, moment, lease_seconds):
+    if not _can_take_over(connection, firing_id, moment, lease_seconds):
         return False
     values = owner_values(this_process())
     values["heartbeat_at"] = to_text(database_time(connection))
-    return bool(_update(connection, [firing_id], [_runs()], values))
+    return bool(_update(connection, [firing_id], [_is_running()], values))
 
 
-def _is_free(
+def _can_take_over(
     connection: Connection, firing_id: str, moment: datetime | None, lease_seconds: float
 ) -> bool:
-    """Return whether a firing runs, in this process or in one that is gone."""
-    row = connection.execute(select(FIRING).where(FIRING.c.firing_id == firing_id, _runs())).first()
+    """Return whether a firing is running, and its process is this process or has died."""
+    query = select(FIRING).where(FIRING.c.firing_id == firing_id, _is_running())
+    row = connection.execute(query).first()
     if row is None:
         return False
     if ProcessId(row.host, row.pid, row.process_started) == this_process():
         return True
-    return _is_orphan(row, _oldest_beat(connection, moment, lease_seconds))
+    return _is_orphan(row, _get_cutoff(connection, moment, lease_seconds))
 
 
-def _oldest_beat(connection: Connection, moment: datetime | None, lease_seconds: float) -> datetime:
+def _get_cutoff(connection: Connection, moment: datetime | None, lease_seconds: float) -> datetime:
     return (moment or database_time(connection)) - timedelta(seconds=lease_seconds)
 
 
-def _is_orphan(row: Row[Any], oldest_beat: datetime) -> bool:
-    return to_moment(row.heartbeat_at) <= oldest_beat or is_owner_gone(row)
+def _is_orphan(row: Row[Any], cutoff: datetime) -> bool:
+    return to_moment(row.heartbeat_at) <= cutoff or is_owner_gone(row)
 
 
-def _runs() -> ColumnElement[bool]:
+def _is_running() -> ColumnElement[bool]:
     return FIRING.c.state == FiringState.RUNNING.value
 
 
@@ -195,7 +198,7 @@ def _update(
     conditions: Sequence[ColumnElement[bool]],
     values: dict[str, Any],
 ) -> list[str]:
-    """Update those of the firings for which the conditions hold; return their ids."""
+    """Update the firings that meet the conditions. Return their ids."""
     updated: list[str] = []
     for batch in batches(firing_ids):
         query = select(FIRING.c.firing_id).where(FIRING.c.firing_id.in_(batch), *conditions)

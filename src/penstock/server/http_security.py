@@ -1,7 +1,6 @@
-"""Refuse requests: by address, host, number and token. Nothing of a token reaches a log.
+"""Check requests: address, host, concurrency and token. Tokens are never logged.
 
-The order of the checks is the order of their cost. The host and the number of requests are checked
-before anything else is read, the token before the body.
+Cheap checks come first: the host, the number of concurrent requests, the token, and then the body.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 )
-_LONGEST_SECRET = 512
+_MAX_SECRET_LENGTH = 512
 _CLOSE = {"Connection": "close"}
 RETRY_LATER = {"Retry-After": "1"}
 
@@ -43,11 +42,11 @@ Verify = Callable[[Sequence[str], str], Awaitable[bool]]
 
 
 class RefusedRequest(InputError):
-    """A request that is answered with an error.
+    """An error whose response has a given HTTP status.
 
     Attributes:
-        status: The status of the answer.
-        headers: Further headers of the answer.
+        status: The status of the response.
+        headers: Additional headers of the response.
     """
 
     def __init__(
@@ -58,13 +57,13 @@ class RefusedRequest(InputError):
         hint: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the refusal.
+        """Create the error.
 
         Args:
-            status: The status of the answer.
+            status: The status of the response.
             message: What is wrong.
             hint: The next step.
-            headers: Further headers of the answer.
+            headers: Additional headers of the response.
         """
         super().__init__(message, hint=hint)
         self.status = status
@@ -72,10 +71,10 @@ class RefusedRequest(InputError):
 
 
 class Unauthorized(RefusedRequest):
-    """A request without a token that may do what it asks for. It says nothing of names."""
+    """A request without a sufficient token. The message reveals no names of messages."""
 
     def __init__(self) -> None:
-        """Create the refusal, which is the same for all requests."""
+        """Create the error. It is the same for all requests."""
         super().__init__(
             401,
             "the request has no token that may do this",
@@ -85,7 +84,7 @@ class Unauthorized(RefusedRequest):
 
 
 def check_address(host: str, *, tokens_exist: bool, trusted_proxy: str | None) -> None:
-    """Check that others reach the server only if they need a token, or pass a proxy.
+    """Check that a public server has a token or a trusted proxy.
 
     Args:
         host: The address or name that the server listens on.
@@ -93,7 +92,7 @@ def check_address(host: str, *, tokens_exist: bool, trusted_proxy: str | None) -
         trusted_proxy: The address of the proxy in front of the server.
 
     Raises:
-        ConfigError: If the address is not loopback, and there is neither.
+        ConfigError: If the address is not loopback, and there is neither token nor proxy.
     """
     if tokens_exist or trusted_proxy or is_loopback(host):
         return
@@ -106,13 +105,13 @@ def check_address(host: str, *, tokens_exist: bool, trusted_proxy: str | None) -
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address.
+    """Return whether an address is reachable only from this machine.
 
     Args:
-        host: An address, or a name. Of names, only ``localhost`` is known to be local.
+        host: An address or a name.
 
     Returns:
-        True for the addresses of the loopback interface.
+        True for loopback addresses and the name ``localhost``.
     """
     if host.lower() == "localhost":
         return True
@@ -125,7 +124,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_allowed_host(header: str, hosts: Sequence[str], port: int | None) -> bool:
-    """Compare a ``Host`` header with those that are accepted. A name alone has no port.
+    """Return whether a ``Host`` header is accepted. A value without a port matches exactly.
 
     Args:
         header: The value of the header.
@@ -133,7 +132,7 @@ def is_allowed_host(header: str, hosts: Sequence[str], port: int | None) -> bool
         port: The port of the server.
 
     Returns:
-        Whether the header is equal to one of them. Case makes no difference.
+        True if the header is equal to an accepted value, ignoring case.
     """
     return header.lower() in {host.replace("{port}", str(port)).lower() for host in hosts}
 
@@ -156,7 +155,7 @@ def read_token(request: Request) -> str | None:
     scheme, _, secret = headers[0].partition(" ")
     secret = secret.strip()
     is_bearer = scheme.lower() == "bearer" and len(headers) == 1
-    if not is_bearer or not secret or len(secret) > _LONGEST_SECRET or not secret.isascii():
+    if not is_bearer or not secret or len(secret) > _MAX_SECRET_LENGTH or not secret.isascii():
         raise Unauthorized()
     return secret
 
@@ -164,19 +163,19 @@ def read_token(request: Request) -> str | None:
 async def authorize(
     request: Request, verify: Verify, limits: TokenLimits, name: str | None = None
 ) -> None:
-    """Check the token of a request. The answer is the same for unknown names and wrong tokens.
+    """Check the token of a request. The error is the same for unknown names and wrong tokens.
 
-    An address that has shown too many wrong tokens is answered with 429, unless this one is right.
+    After too many wrong tokens from an address, the status is 429 instead of 401.
 
     Args:
         request: The request.
         verify: Compares a secret with the tokens of names.
         limits: Counts wrong tokens.
-        name: The message that the request sends. None asks for a token of `ANY_NAME`.
+        name: The message that the request sends; None if only a token of `ANY_NAME` is sufficient.
 
     Raises:
-        Unauthorized: If there is no token of that name, or of `ANY_NAME`.
-        RefusedRequest: If the address has shown too many wrong tokens.
+        Unauthorized: If the request has no token of this name or of `ANY_NAME`.
+        RefusedRequest: If the address has sent too many wrong tokens.
     """
     names = (ANY_NAME,) if name is None else (name, ANY_NAME)
     try:
@@ -184,15 +183,15 @@ async def authorize(
         if secret is not None and await verify(names, secret):
             return
     except Unauthorized:
-        secret = ""  # which is no token either
+        secret = ""  # counts as a wrong token
     address = request.client.host if request.client is not None else ""
     seconds = None if secret is None else limits.count_wrong(address)
     if seconds is None:
         raise Unauthorized()
     raise RefusedRequest(
         429,
-        "too many requests of this address have had a wrong token",
-        hint="send a token that is right; `penstock events token` creates one",
+        "too many requests from this address had a wrong token",
+        hint="send a valid token; `penstock events token` creates one",
         headers={"Retry-After": str(seconds)},
     )
 
@@ -205,7 +204,7 @@ def make_verify(tokens: TokenVerifier, run: Callable[..., Awaitable[Any]]) -> Ve
         run: Runs a function with arguments in a thread.
 
     Returns:
-        The function. It refuses the request if the tokens cannot be read.
+        The function. It raises `RefusedRequest` if the tokens cannot be read.
     """
 
     def compare(names: Sequence[str], secret: str) -> bool:
@@ -227,7 +226,7 @@ def make_verify(tokens: TokenVerifier, run: Callable[..., Awaitable[Any]]) -> Ve
 
 
 def log_error(subject: str, error: BaseException) -> None:
-    """Log an error without the values in its message, which may hold a payload or a token.
+    """Log an error without its message, which may contain a payload or a token.
 
     Args:
         subject: What failed.
@@ -241,15 +240,15 @@ def log_error(subject: str, error: BaseException) -> None:
 def answer_json(
     status: int, document: Mapping[str, Any], headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return an answer.
+    """Return a JSON response.
 
     Args:
-        status: Its status.
-        document: The object of its body.
-        headers: Further headers.
+        status: The status.
+        document: The object in the body.
+        headers: Additional headers.
 
     Returns:
-        The response, as JSON.
+        The response.
     """
     from starlette.responses import Response
 
@@ -260,19 +259,19 @@ def answer_json(
 
 
 def answer_error(error: PenstockError, status: int | None = None) -> Response:
-    """Return the answer to a request that fails.
+    """Return the response for an error.
 
     Args:
         error: The error.
-        status: Its status; None for that of a refused request, and 422 for other errors.
+        status: The status; None for the status of a `RefusedRequest`, and 422 for other errors.
 
     Returns:
-        The response: message and next step.
+        The response with message and hint.
     """
     if status is None:
         status = error.status if isinstance(error, RefusedRequest) else 422
     headers = error.headers if isinstance(error, RefusedRequest) else {}
-    if status in _UNREAD:  # the rest of the body is not read: the connection has no next request
+    if status in _UNREAD:  # the body is not read completely, so the connection cannot be reused
         headers = {**headers, **_CLOSE}
     return answer_json(status, {"error": {"message": error.message, "hint": error.hint}}, headers)
 
@@ -282,7 +281,7 @@ _UNREAD = frozenset({400, 401, 404, 405, 408, 413, 415, 421, 429, 500, 503})
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request and what was sent for it."""
+    """A request with the status of its response."""
 
     scope: MutableMapping[str, Any]
     send: Send
@@ -297,7 +296,7 @@ class _Exchange:
 
 
 class Guard:
-    """An ASGI application around another: host, number of requests, headers, access log."""
+    """ASGI middleware: host check, limit of requests, security headers and access log."""
 
     def __init__(
         self,
@@ -305,12 +304,12 @@ class Guard:
         read_settings: Callable[[], HttpSettings],
         count: Callable[[str, int], None],
     ) -> None:
-        """Create the guard of an application.
+        """Create the middleware of an application.
 
         Args:
-            app: The application that answers.
-            read_settings: Returns the settings of the moment.
-            count: Is called with the route and the status of each answer.
+            app: The application.
+            read_settings: Returns the current settings.
+            count: Called with the route and the status of each response.
         """
         self._app = app
         self._read_settings = read_settings
@@ -318,7 +317,7 @@ class Guard:
         self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Check a request, and pass it to the application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -344,10 +343,10 @@ class Guard:
         except RefusedRequest as error:
             response = answer_error(error)
         except TimeoutError:
-            response = answer_error(_gives_up())
+            response = answer_error(_timeout_error())
         except Exception as error:
             log_error("a request failed", error)
-            response = answer_error(_failed(), 500)
+            response = answer_error(_internal_error(), 500)
         if exchange.status is None:
             await response(scope, receive, exchange.forward)
 
@@ -378,21 +377,21 @@ def _client_of(scope: Scope, settings: HttpSettings) -> str:
     return find_client(peer, forwarded, settings.trusted_proxy)
 
 
-def _gives_up() -> RefusedRequest:
+def _timeout_error() -> RefusedRequest:
     return RefusedRequest(503, "the answer takes too long", hint="send it again later")
 
 
-def _failed() -> PenstockError:
+def _internal_error() -> PenstockError:
     return PenstockError("the request failed", hint="the log of penstock serve has the error")
 
 
 def _route(scope: Scope) -> str:
-    """Return the path of the route, which has no value of the request."""
+    """Return the path template of the route. It contains no values of the request."""
     return str(scope.get("state", {}).get("route", "none"))
 
 
 def _log_access(exchange: _Exchange, route: str) -> None:
-    """Log a request. Paths and queries are left out: people put tokens into them by mistake."""
+    """Log a request without path and query. Users put tokens into them by mistake."""
     scope = exchange.scope
     record = {
         "method": scope["method"][:16],

@@ -112,7 +112,7 @@ class AgendaView:
         Returns:
             The firings.
         """
-        records = self._store.recent(limit if state is None else _MAX_SCANNED, model)
+        records = self._store.list_firings(limit if state is None else _MAX_SCANNED, model)
         firings = (record.firing for record in records)
         return [item for item in firings if state is None or item.state is state][:limit]
 
@@ -125,7 +125,7 @@ class AgendaView:
         Returns:
             The firing; None if it does not exist.
         """
-        record = self._store.firing(firing_id)
+        record = self._store.read_firing(firing_id)
         return None if record is None else record.firing
 
     def read_outcomes(self, event_id: str) -> Sequence[Outcome] | None:
@@ -137,9 +137,9 @@ class AgendaView:
         Returns:
             The outcomes; None if the event does not exist.
         """
-        if self._store.event(event_id) is None:
+        if self._store.read_event(event_id) is None:
             return None
-        return self._store.outcomes(event_id)
+        return self._store.read_outcomes(event_id)
 
 
 def measure_health(
@@ -184,7 +184,7 @@ def read_lease(store: AgendaStore) -> Lease | None:
     Returns:
         The lease; None if no process serves the project.
     """
-    return store.ask(lambda connection: find_lease(connection, LEADER), None)
+    return store.read(lambda connection: find_lease(connection, LEADER), None)
 
 
 def read_http_settings(

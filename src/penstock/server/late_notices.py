@@ -1,4 +1,4 @@
-"""The notices of late slices in the catalog: nobody is told again by another process."""
+"""Store sent notices of late slices in the catalog, so that no process sends them again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LateNotice:
-    """A slice of which somebody was told that it is late.
+    """A sent notification that a slice is late.
 
     Attributes:
         recipient: The name of the section ``[notify.NAME]``.
@@ -34,10 +34,10 @@ class LateNotice:
 
 
 class LateNoticeStore:
-    """The notices in one catalog. Threads may share it."""
+    """The store of the notices in one catalog. Threads may share it."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Use a catalog, without asking it anything.
+        """Create a store. It does not read the catalog yet.
 
         Args:
             catalog: The catalog of the project's first lake.
@@ -56,8 +56,8 @@ class LateNoticeStore:
         """Add and remove notices in one transaction.
 
         Args:
-            added: Notices that were given. One that is there is not added again.
-            removed: Notices of slices that are late no more.
+            added: Sent notices. A stored notice is replaced.
+            removed: Notices of slices that are no longer late.
         """
         self._access.write(partial(_change, added=tuple(added), removed=tuple(removed)))
 

@@ -1,4 +1,4 @@
-"""Open what serves a project: its agenda, its watches and its pool."""
+"""Open the agenda of a project."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def find_home(context: ProjectContext) -> str:
-    """Return the lake whose catalog has the agenda of a project.
+    """Return the name of the lake whose catalog contains the agenda.
 
     Args:
         context: The project.
 
     Returns:
-        The first lake of penstock.toml that is no root of Delta tables. Each project has one.
+        The first lake of penstock.toml that is not a Delta root. Each project has one.
     """
     from penstock.settings.keys import DELTA
 
@@ -25,7 +25,7 @@ def find_home(context: ProjectContext) -> str:
 
 
 def open_agenda(context: ProjectContext) -> AgendaStore:
-    """Open the agenda of a project. Creates the catalog and its tables if they do not exist.
+    """Open the agenda of a project. Creates the lake if it does not exist.
 
     Args:
         context: The project.
@@ -37,10 +37,10 @@ def open_agenda(context: ProjectContext) -> AgendaStore:
     from penstock.server.agenda_store import AgendaStore
 
     home = find_home(context)
-    context.lake(home)  # which creates a new lake as its settings say
+    context.lake(home)  # creates a missing lake
     settings = context.settings.lakes[home]
     moved = settings.override_data_path
-    # A connection of its own: the project closes its lakes when it releases Spark.
+    # The agenda needs its own connection: the project closes its lakes when it releases Spark.
     catalog = Catalog.open(
         settings.catalog,
         data_path=settings.data_path if moved else None,
@@ -57,7 +57,7 @@ def find_agenda(context: ProjectContext) -> AgendaStore | None:
         context: The project.
 
     Returns:
-        The agenda; None where nothing has created the lake.
+        The agenda; None if the lake does not exist.
     """
     from penstock.server.agenda_store import AgendaStore
 

@@ -1,8 +1,8 @@
-"""Remove old entries of the agenda: firings that ended, with their events and outcomes.
+"""Remove old entries of the agenda: ended firings, with their events and outcomes.
 
-An event goes when it was decided long ago and no firing is left that covers it. The id of an event
-that is gone may be used again, so a retry of a message must come before. Firings of a backfill that
-goes on stay, and so does the newest of a slice that only waited: the end of its wait asks for it.
+An event is removed if its decision is old and no remaining firing covers it. After this, a retry of
+the same message counts as a new event. Two kinds of ended firings are kept: firings of an open
+backfill, and the newest firing of a slice if it only waited (its end of the wait needs it).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class PruneLimits:
     """The times before which entries are old.
 
     Attributes:
-        firings: Firings, and backfills, that ended before.
-        events: Events that were decided before.
+        firings: The limit for the ends of firings and backfills.
+        events: The limit for the decisions of events.
     """
 
     firings: datetime
@@ -48,14 +48,14 @@ class PruneLimits:
 
 
 def prune(access: StateAccess, limits: PruneLimits) -> Pruned:
-    """Remove old entries, batch by batch.
+    """Remove old entries in batches.
 
     Args:
         access: The agenda.
         limits: The times.
 
     Returns:
-        What was removed.
+        The numbers of removed entries.
     """
     text, decided = to_text(limits.firings), to_text(limits.events)
     firings = events = 0
@@ -68,14 +68,14 @@ def prune(access: StateAccess, limits: PruneLimits) -> Pruned:
 
 
 def find_end(connection: Connection, number: int) -> datetime | None:
-    """Find when the last of so many firings ended, the newest ends first.
+    """Find the end time of the oldest of the newest ended firings.
 
     Args:
         connection: The catalog.
-        number: The number of firings.
+        number: The number of newest firings.
 
     Returns:
-        The time; None where fewer have ended.
+        The time; None if fewer firings have ended.
     """
     query = select(FIRING.c.finished_at).where(FIRING.c.finished_at.is_not(None))
     query = query.order_by(FIRING.c.finished_at.desc()).offset(number - 1).limit(1)
@@ -112,7 +112,7 @@ def count_old(connection: Connection, limits: PruneLimits) -> Pruned:
 
 
 def _is_needed() -> ColumnElement[bool]:
-    """Return whether a firing is of a backfill that goes on, or says that its slice waits."""
+    """Return whether a firing is kept: its backfill is open, or it records a wait of its slice."""
     newer, backfill = FIRING.alias("newer"), BACKFILL.alias("backfill")
     has_newer = exists().where(
         newer.c.model == FIRING.c.model,
@@ -124,14 +124,14 @@ def _is_needed() -> ColumnElement[bool]:
         FIRING.c.reason.is_not(None),
         ~has_newer.correlate(FIRING),
     )
-    goes_on = exists().where(
+    is_open = exists().where(
         backfill.c.backfill_id == FIRING.c.backfill_id, backfill.c.finished_at.is_(None)
     )
-    return or_(has_waited, goes_on.correlate(FIRING))
+    return or_(has_waited, is_open.correlate(FIRING))
 
 
 def _prune_firings(connection: Connection, before: str) -> int:
-    # Only a firing that ended has a time of its end.
+    # Open firings have no `finished_at`.
     query = select(FIRING.c.firing_id).where(FIRING.c.finished_at < before, ~_is_needed())
     ids = list(connection.execute(query.limit(BATCH)).scalars())
     connection.execute(delete(FIRING).where(FIRING.c.firing_id.in_(ids)))
@@ -139,7 +139,7 @@ def _prune_firings(connection: Connection, before: str) -> int:
 
 
 def _prune_events(connection: Connection, before: str) -> int:
-    # An event goes with all of its outcomes: those tell for which models it was decided.
+    # An event and its outcomes are removed together: outcomes record the decisions by model.
     covering = exists().where(
         OUTCOME.c.event_id == EVENT.c.event_id, OUTCOME.c.firing_id == FIRING.c.firing_id
     )

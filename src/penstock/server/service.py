@@ -1,7 +1,7 @@
-"""Serve a project: look, decide, record and run, round after round, while this process leads.
+"""Serve a project in rounds while this process leads: detect, decide, record and run.
 
-A round sees what has happened, decides, and records the decision with the events and the positions
-behind them in one transaction. What a process that dies has not recorded is seen again.
+A round detects events, decides, and records the events, the positions and the decision in one
+transaction. If a process dies before it records events, the next process detects them again.
 """
 
 from __future__ import annotations
@@ -28,55 +28,55 @@ if TYPE_CHECKING:
     from penstock.server.firing_pool import FiringPool
     from penstock.server.firing_runner import FiringEnd
     from penstock.server.served_project import ServedProject
-    from penstock.server.watching import Sighting
+    from penstock.server.watching import Detection
 
 LOG = logging.getLogger("penstock.serve")
-_MOST_EVENTS = 1_000  # that one round decides about
-_MOST_WAITING = 200  # of the newest firings of a model, which may have waited for an input
+_MAX_EVENTS = 1_000  # events of one round
+_MAX_WAITING = 200  # the newest firings of a model that are searched for waits
 _CHANGES = frozenset({EventKind.ASSET, EventKind.FRESHNESS})  # kinds of firings for changed inputs
-_BEAT = 10.0  # seconds between two signs of life of firings that run
-_LOOK = 2.0  # seconds between two looks at what others have done to the agenda
+_HEARTBEAT_INTERVAL = 10.0  # seconds between two heartbeats of running firings
+_SYNC_INTERVAL = 2.0  # seconds between two reads of what other processes changed
 
 
 class Watch(Protocol):
-    """Sees what happens outside of the agenda."""
+    """A source of events outside of the agenda."""
 
-    def look(self) -> Sighting:
-        """Look at what has happened since the positions that are recorded.
+    def detect(self) -> Detection:
+        """Detect the events after the recorded positions.
 
         Returns:
-            The events, and what to remember of them.
+            The events, and the new positions.
         """
         ...
 
-    def forget(self) -> None:
-        """See again at the next look what was not recorded."""
+    def reset(self) -> None:
+        """Detect again, with the next call of `detect`, the events that were not recorded."""
         ...
 
 
 class Listener(Protocol):
-    """Receives what the service does, for metrics and notifications."""
+    """A receiver of outcomes and ends of firings, for example for metrics."""
 
-    def decided(self, outcomes: Sequence[Outcome]) -> None:
-        """Receive the outcomes of a round.
+    def handle_decision(self, outcomes: Sequence[Outcome]) -> None:
+        """Handle the outcomes of a round.
 
         Args:
             outcomes: The outcomes.
         """
 
-    def ended(self, end: FiringEnd) -> None:
-        """Receive the end of a firing.
+    def handle_end(self, end: FiringEnd) -> None:
+        """Handle the end of a firing.
 
         Args:
             end: The end.
         """
 
 
-class Chore(Protocol):
-    """Does something from time to time, apart from decisions."""
+class PeriodicTask(Protocol):
+    """A task that runs at intervals, apart from decisions."""
 
     def __call__(self, moment: datetime, /) -> None:
-        """Do it, if it is time.
+        """Run the task if it is due.
 
         Args:
             moment: The time.
@@ -85,14 +85,14 @@ class Chore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """Settings of the service.
+    """The settings of the service.
 
     Attributes:
-        poll: Seconds between two rounds in which nothing happens.
-        backfill_share: The share of the slots that backfills take at most.
-        drain_timeout: Seconds that running firings have to end at a stop; None for any time.
-        idle_timeout: Seconds without a firing after which Spark is released; None for never.
-        is_once: Whether it ends when nothing is open any more but what waits for inputs or a pause.
+        poll: The seconds between two rounds if no event wakes the service.
+        backfill_share: The maximum share of the slots for backfills.
+        drain_timeout: The seconds that running firings have to end at a stop; None for no limit.
+        idle_timeout: The seconds without a firing before Spark is released; None for never.
+        is_once: Whether the service ends when all open firings wait for inputs or a pause.
     """
 
     poll: float = 1.0
@@ -104,24 +104,24 @@ class ServiceSettings:
 
 @dataclass
 class Service:
-    """Serves one project in this process.
+    """The service of one project in this process.
 
     Attributes:
         project: The project.
         store: The agenda in the catalog.
-        pool: Runs firings.
-        watches: See what happens.
-        producers: Make events of the time: schedules that are due, tables that are late.
+        pool: The pool that runs firings.
+        watches: The watches that detect events.
+        producers: The producers of events that depend on time: schedules and freshness.
         settings: The settings.
-        read_ages: Returns how old slices are of models with a ``freshness``.
-        has_begun: Returns whether the run of a firing was recorded.
-        original_of: Returns the run that a run retried, at the end of the chain.
+        read_ages: Returns the ages of the slices of models with a ``freshness``.
+        has_run: Returns whether the run of a firing was recorded.
+        find_original: Returns the first run of a chain of retries.
         release: Releases Spark after the idle time.
-        interrupt: Stops all jobs in Spark.
-        reloaded: Is called when the project was loaded again.
-        listeners: Receive what the service does.
-        chores: Are done at the end of each round.
-        clock: Returns the time.
+        interrupt: Stops all Spark jobs.
+        on_reload: Called after the project was reloaded.
+        listeners: The receivers of outcomes and ends of firings.
+        periodic_tasks: The tasks to run at the end of each round, if they are due.
+        clock: Returns the current time.
         last_error: The last error, for /health.
     """
 
@@ -132,22 +132,22 @@ class Service:
     producers: Sequence[Producer] = ()
     settings: ServiceSettings = field(default_factory=ServiceSettings)
     read_ages: Callable[[], tuple[Age, ...]] = tuple
-    has_begun: Callable[[str], bool] = lambda _: False
-    original_of: Callable[[str], str] = lambda run_id: run_id
+    has_run: Callable[[str], bool] = lambda _: False
+    find_original: Callable[[str], str] = lambda run_id: run_id
     release: Callable[[], None] = lambda: None
     interrupt: Callable[[], None] = lambda: None
-    reloaded: Callable[[], None] = lambda: None
+    on_reload: Callable[[], None] = lambda: None
     listeners: Sequence[Listener] = ()
-    chores: Sequence[Chore] = ()
+    periodic_tasks: Sequence[PeriodicTask] = ()
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     last_error: str | None = None
-    _new_id: Uuid7Sequence = field(default_factory=Uuid7Sequence)  # the order of the events
-    _wakened: threading.Event = field(default_factory=threading.Event)
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _wakes_at: datetime | None = None
-    _beat_at: float = 0.0
-    _looked_at: float | None = None
-    _holds: object = None  # by people: pauses, and states of backfills
+    _new_id: Uuid7Sequence = field(default_factory=Uuid7Sequence)  # ids sort by time
+    _wake_event: threading.Event = field(default_factory=threading.Event)
+    _stop_event: threading.Event = field(default_factory=threading.Event)
+    _next_decision_at: datetime | None = None
+    _heartbeat_at: float = 0.0
+    _synced_at: float | None = None
+    _holds: object = None  # the pauses, and the states of backfills, at the last sync
     _unrecorded: list[FiringEnd] = field(default_factory=list)
     _busy_at: float = field(default_factory=time.monotonic)
     _is_released: bool = True
@@ -155,39 +155,39 @@ class Service:
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether the service is to end."""
-        return self._stopped.is_set()
+        """Return whether `stop` was called."""
+        return self._stop_event.is_set()
 
     def wake(self) -> None:
-        """Begin the next round at once."""
-        self._wakened.set()
+        """Start the next round at once."""
+        self._wake_event.set()
 
     def stop(self) -> None:
-        """Let the service end after this round."""
-        self._stopped.set()
-        self._wakened.set()
+        """Stop after the current round."""
+        self._stop_event.set()
+        self._wake_event.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait until the service is stopped, or for some seconds.
+        """Wait until the service is stopped, or until a timeout.
 
         Args:
-            seconds: How long to wait at most.
+            seconds: The timeout.
         """
-        self._stopped.wait(seconds)
+        self._stop_event.wait(seconds)
 
     def lead(self, fence: int, is_lost: threading.Event) -> None:
         """Serve until the service is stopped or another process leads.
 
         Args:
-            fence: The number of the lease, checked in the transaction of each decision.
+            fence: The fencing number. The transaction of each decision checks it.
             is_lost: Set when another process may lead.
         """
-        self._looked_at = None
-        self._forget()  # another process may have led meanwhile
-        while not self._stopped.is_set() and not is_lost.is_set():
-            self._wakened.clear()
+        self._synced_at = None
+        self._reset_watches()  # another process may have led meanwhile
+        while not self._stop_event.is_set() and not is_lost.is_set():
+            self._wake_event.clear()
             try:
-                wait = self.play_round(fence)
+                wait = self.run_round(fence)
                 if self.settings.is_once and self._is_idle():
                     self.stop()
             except ClaimLost as error:
@@ -195,120 +195,120 @@ class Service:
                 is_lost.set()
             except PenstockError as error:
                 wait = self.settings.poll
-                self._tell_error("a round failed", error)
-            if not self._stopped.is_set() and not is_lost.is_set():
-                self._wakened.wait(wait)
+                self._log_error("a round failed", error)
+            if not self._stop_event.is_set() and not is_lost.is_set():
+                self._wake_event.wait(wait)
 
     def follow(self) -> None:
-        """Look after the firings that run here while another process leads."""
+        """Record ends and heartbeats of the firings of this process while another one leads."""
         try:
             self._record_ends()
-            self._keep_alive()
+            self._record_heartbeats()
         except PenstockError as error:
-            self._tell_error("firings cannot be recorded", error)
+            self._log_error("firings cannot be recorded", error)
 
     def drain(self) -> None:
-        """Let the firings that run here end; stop those that do not end in time."""
+        """Wait for the firings of this process. Stop them after the drain timeout."""
         if self.pool.running:
-            LOG.info("waits for firings to end: %d", len(self.pool.running))
-        seconds, begin = self.settings.drain_timeout, time.monotonic()
-        while not self.pool.wait(min(1.0, _BEAT if seconds is None else seconds)):
+            LOG.info("waiting for %d firings to end", len(self.pool.running))
+        seconds, start = self.settings.drain_timeout, time.monotonic()
+        while not self.pool.wait(min(1.0, _HEARTBEAT_INTERVAL if seconds is None else seconds)):
             self.follow()
-            if seconds is not None and time.monotonic() - begin >= seconds:
+            if seconds is not None and time.monotonic() - start >= seconds:
                 if not self.pool.drain(0, self.interrupt):
-                    LOG.warning("firings were stopped; the next process carries on with them")
+                    LOG.warning("firings were stopped; the next process continues them")
                 break
         self.follow()
 
-    def _tell_error(self, task: str, error: PenstockError) -> None:
+    def _log_error(self, task: str, error: PenstockError) -> None:
         self.last_error = str(error)
         LOG.error("%s: %s", task, error)
 
     def recover(self) -> None:
-        """Carry on with what a process that died was running."""
-        for firing in self.store.orphans():
+        """Continue the firings of processes that died."""
+        for firing in self.store.list_orphans():
             if firing.id in self.pool.running:
                 continue
             is_gone = firing.model not in self.project.version.subscriptions
-            if is_gone or not self.has_begun(firing.id):
-                self.store.requeue(firing.id)
-                self._wakes_at = None  # to start it, or to cancel that of a model that is gone
-            elif self.store.take_over(firing.id):
-                LOG.warning("%s goes on: its process has ended", _slice_of(firing))
+            if is_gone or not self.has_run(firing.id):
+                self.store.requeue_firing(firing.id)
+                self._next_decision_at = None  # start it, or cancel it if its model is gone
+            elif self.store.take_over_firing(firing.id):
+                LOG.warning("continuing %s: its process has ended", _describe_slice(firing))
                 self._run(firing)
 
-    def play_round(self, fence: int) -> float:
-        """Look, decide, record and run once.
+    def run_round(self, fence: int) -> float:
+        """Detect, decide, record and run once.
 
         Args:
-            fence: The number of the lease.
+            fence: The fencing number.
 
         Returns:
-            The seconds until the next round, if nothing wakes it before.
+            The seconds until the next round, unless `wake` is called.
         """
         if self.project.refresh():
-            LOG.info("the project was loaded again")
-            self.reloaded()
-            self._wakes_at = None
+            LOG.info("the project was reloaded")
+            self.on_reload()
+            self._next_decision_at = None
         if self._record_ends():
-            self._wakes_at = None
-        self._keep_alive()
-        self._look_at_others()
+            self._next_decision_at = None
+        self._record_heartbeats()
+        self._sync_agenda()
         is_recorded = False
         try:
-            sightings = [watch.look() for watch in self.watches]
-            events = [event for sighting in sightings for event in sighting.events]
-            accepted = self.store.undecided(_MOST_EVENTS)
+            detections = [watch.detect() for watch in self.watches]
+            events = [event for detection in detections for event in detection.events]
+            accepted = self.store.list_undecided(_MAX_EVENTS)
             moment = self.clock()
-            has_news = bool(events or accepted) or any(map(_has_memory, sightings))
-            if has_news or self._is_due(moment):
-                self._decide([*events, *accepted], sightings, moment, fence)
+            has_input = bool(events or accepted) or any(map(_has_changes, detections))
+            if has_input or self._is_due(moment):
+                self._decide([*events, *accepted], detections, moment, fence)
             is_recorded = True
         finally:
             if not is_recorded:
-                self._forget()
-        self._do_chores(moment)
+                self._reset_watches()
+        self._run_periodic_tasks(moment)
         self._release_if_idle()
-        return self._wait_time(self.clock(), has_more=len(accepted) == _MOST_EVENTS)
+        return self._wait_time(self.clock(), has_more=len(accepted) == _MAX_EVENTS)
 
-    def _forget(self) -> None:
-        """Let what was seen and not recorded be seen again."""
-        self._wakes_at = None
+    def _reset_watches(self) -> None:
+        """Detect again the events that were not recorded."""
+        self._next_decision_at = None
         for watch in self.watches:
-            watch.forget()
+            watch.reset()
 
-    def _look_at_others(self) -> None:
-        """Recover firings of processes that died, and decide again after a pause or its end."""
+    def _sync_agenda(self) -> None:
+        """Recover firings of processes that died. Decide again if a pause or backfill changed."""
         moment = time.monotonic()
-        if self._looked_at is not None and moment - self._looked_at < _LOOK:
+        if self._synced_at is not None and moment - self._synced_at < _SYNC_INTERVAL:
             return
-        self._looked_at = moment
+        self._synced_at = moment
         self.recover()
         backfills = {item.backfill.id: item.backfill.state for item in self.store.backfills()}
         holds = (self.store.pauses(), backfills)
         if self._has_queue or holds != self._holds:
-            self._wakes_at = None
+            self._next_decision_at = None
         self._holds = holds
 
-    def _do_chores(self, moment: datetime) -> None:
-        for chore in self.chores:
+    def _run_periodic_tasks(self, moment: datetime) -> None:
+        for task in self.periodic_tasks:
             try:
-                chore(moment)
-            except PenstockError as error:  # decisions go on without it
+                task(moment)
+            except PenstockError as error:  # decisions continue without the task
                 LOG.error("%s", error)
 
     def _is_due(self, moment: datetime) -> bool:
-        return self._wakes_at is None or moment >= self._wakes_at
+        return self._next_decision_at is None or moment >= self._next_decision_at
 
     def _decide(
         self,
         events: Sequence[TriggerEvent],
-        sightings: Sequence[Sighting],
+        detections: Sequence[Detection],
         moment: datetime,
         fence: int,
     ) -> None:
         agenda = replace(self.store.load(), ages=self.read_ages())
-        chained = [self._with_chain(event) for event in events]
+        chained = [self._add_chain(event) for event in events]
         subscriptions = self.project.version.subscriptions
         decision = decide(
             subscriptions,
@@ -317,36 +317,36 @@ class Service:
             moment,
             self._new_id,
             producers=self.producers,
-            newcomers=dict(item for sighting in sightings for item in sighting.newcomers.items()),
+            excluded=dict(item for detection in detections for item in detection.excluded.items()),
         )
-        looks = [look for sighting in sightings for look in sighting.looks]
-        if has_content(decision) or events or looks:
+        positions = [position for detection in detections for position in detection.positions]
+        if has_content(decision) or events or positions:
             every = [*chained, *decision.events]
-            if not self.store.record(every, decision, looks, fence=fence):
-                self._forget()  # a firing has started or ended meanwhile: decide again
+            if not self.store.record(every, decision, positions, fence=fence):
+                self._reset_watches()  # a firing started or ended since the load: decide again
                 self.wake()
                 return
-            self._tell(decision)
-        for sighting in sightings:
-            if sighting.files is not None:
-                self.store.remember_files(sighting.files)
-        self._wakes_at = decision.wakes_at or moment + timedelta(hours=1)
+            self._report(decision)
+        for detection in detections:
+            if detection.files is not None:
+                self.store.replace_files(detection.files)
+        self._next_decision_at = decision.wakes_at or moment + timedelta(hours=1)
         self._start(apply(agenda, decision), fence)
 
-    def _tell(self, decision: Decision) -> None:
+    def _report(self, decision: Decision) -> None:
         for outcome in decision.outcomes:
             reason = f" ({outcome.reason})" if outcome.reason else ""
             fields = {"event": outcome.event, "model": outcome.model, "firing": outcome.firing}
             kind = outcome.kind.value
             LOG.info("%s: %s %s%s", outcome.event, kind, outcome.model, reason, extra=fields)
         for listener in self.listeners:
-            listener.decided(decision.outcomes)
+            listener.handle_decision(decision.outcomes)
 
-    def _with_chain(self, event: TriggerEvent) -> TriggerEvent:
-        """Return the event with the chain of the firing whose run published it."""
+    def _add_chain(self, event: TriggerEvent) -> TriggerEvent:
+        """Return the event with the chain of the firing that published it."""
         if event.run_id is None or event.models:
             return event
-        record = self.store.firing(self.original_of(event.run_id))
+        record = self.store.read_firing(self.find_original(event.run_id))
         if record is None:
             return event
         firing = record.firing
@@ -361,7 +361,7 @@ class Service:
         queued = [item for item in ready.firings.values() if item.state is FiringState.QUEUED]
         self._has_queue = len(queued) > len(chosen)
         if chosen:
-            started = set(self.store.start([firing.id for firing in chosen], fence=fence))
+            started = set(self.store.claim_firings([firing.id for firing in chosen], fence=fence))
             for firing in chosen:
                 if firing.id in started:
                     self._run(firing)
@@ -369,7 +369,7 @@ class Service:
             LOG.debug("%d firings wait for a slot", len(queued) - len(chosen))
 
     def _without_paused(self, agenda: Agenda) -> Agenda:
-        """Return the agenda without the queued firings of backfills that are paused."""
+        """Return the agenda without the queued firings of paused backfills."""
         if not any(firing.backfill for firing in agenda.firings.values()):
             return agenda
         paused = {
@@ -385,14 +385,15 @@ class Service:
         return replace(agenda, firings=firings)
 
     def _run(self, firing: Firing) -> None:
-        LOG.info("starts %s (%s)", _slice_of(firing), firing.kind.value, extra=_fields_of(firing))
+        name, kind = _describe_slice(firing), firing.kind.value
+        LOG.info("starting %s (%s)", name, kind, extra=_log_fields(firing))
         self.pool.start(replace(firing, state=FiringState.RUNNING))
         self._busy_at, self._is_released = time.monotonic(), False
 
     def _record_ends(self) -> bool:
         self._unrecorded += self.pool.take_ends()
         count = len(self._unrecorded)
-        while self._unrecorded:  # an end that cannot be recorded is tried again
+        while self._unrecorded:  # an end stays here until it is recorded
             self._record_end(self._unrecorded[0])
             del self._unrecorded[0]
         return count > 0
@@ -401,42 +402,41 @@ class Service:
         firing = end.firing
         self._busy_at = time.monotonic()
         if self.is_stopped and (firing.state is FiringState.CANCELLED or end.has_lost_spark):
-            return  # it stays a running one: the next process carries on with its run
+            return  # the firing keeps the state "running": the next process continues its run
         if firing.state is FiringState.CANCELLED and firing.backfill is not None:
             firing = replace(firing, reason="its backfill was cancelled")
         process = this_process()
-        if not self.store.finish(firing.id, firing.state, firing.reason, process=process):
-            LOG.warning("%s: another process has taken it", _slice_of(firing))
+        if not self.store.finish_firing(firing.id, firing.state, firing.reason, process=process):
+            LOG.warning("%s: another process has taken over", _describe_slice(firing))
             return
         if firing.state is FiringState.DONE and firing.reason is None:
-            self.store.accept_all(list(self._remind_readers(firing)))
+            self.store.accept_all(list(self._make_wait_events(firing)))
         if firing.state is FiringState.FAILED:
             self.last_error = f"{firing.model}: {firing.reason}"
+        name, state = _describe_slice(firing), firing.state.value
         reason = f" ({firing.reason})" if firing.reason else ""
-        state, fields = firing.state.value, _fields_of(firing)
-        LOG.info(
-            "ended %s: %s%s", _slice_of(firing), state, reason, extra={**fields, "state": state}
-        )
+        fields = {**_log_fields(firing), "state": state}
+        LOG.info("ended %s: %s%s", name, state, reason, extra=fields)
         for listener in self.listeners:
-            listener.ended(end)
+            listener.handle_end(end)
 
-    def _remind_readers(self, ended: Firing) -> Iterator[TriggerEvent]:
-        """Yield events for firings that only waited for a model, which has ended well.
+    def _make_wait_events(self, ended: Firing) -> Iterator[TriggerEvent]:
+        """Yield events for firings that only waited for a model that has succeeded.
 
-        If its rows are as before, no change of its table tells the readers that the wait is over.
+        If the run changed no rows, its table has no new change that triggers the readers.
         """
         for reader, subscription in self.project.version.subscriptions.items():
             if ended.model not in subscription.reads:
                 continue
             newest: dict[str, Firing] = {}
-            for record in self.store.recent(_MOST_WAITING, reader):
+            for record in self.store.list_firings(_MAX_WAITING, reader):
                 newest.setdefault(record.firing.key, record.firing)
             for firing in newest.values():
-                if firing.kind in _CHANGES and _only_waited(firing):
-                    yield _remind(firing, ended, self.clock())
+                if firing.kind in _CHANGES and _has_only_waited(firing):
+                    yield _make_wait_event(firing, ended, self.clock())
 
-    def _stop_cancelled(self) -> None:
-        """Stop the firings of backfills that a person has cancelled."""
+    def _cancel_firings(self) -> None:
+        """Stop the running firings of cancelled backfills."""
         running = [firing for firing in self.pool.running.values() if firing.backfill is not None]
         if not running:
             return
@@ -446,30 +446,31 @@ class Service:
             if firing.backfill in cancelled:
                 self.pool.cancel(firing.id)
 
-    def _keep_alive(self) -> None:
-        self._stop_cancelled()
-        if self.pool.running and time.monotonic() - self._beat_at > _BEAT:
-            alive = set(self.store.beat(list(self.pool.running)))
-            for firing_id in self.pool.running.keys() - alive:  # somebody has cancelled it
+    def _record_heartbeats(self) -> None:
+        self._cancel_firings()
+        if self.pool.running and time.monotonic() - self._heartbeat_at > _HEARTBEAT_INTERVAL:
+            alive = set(self.store.record_heartbeat(list(self.pool.running)))
+            for firing_id in self.pool.running.keys() - alive:  # cancelled, or taken over
                 self.pool.cancel(firing_id)
-            self._beat_at = time.monotonic()
+            self._heartbeat_at = time.monotonic()
 
     def _release_if_idle(self) -> None:
         idle = self.settings.idle_timeout
         if self.pool.running:
             self._busy_at = time.monotonic()
         elif idle is not None and not self._is_released and time.monotonic() - self._busy_at > idle:
-            LOG.info("nothing has run for %.0f s: Spark is released", idle)
+            LOG.info("releasing Spark: no firing has run for %.0f s", idle)
             self.release()
             self._is_released = True
 
     def _wait_time(self, moment: datetime, *, has_more: bool) -> float:
         if has_more:
             return 0.0
-        longest = min(self.settings.poll, _LOOK) if self.pool.running else self.settings.poll
-        if self._wakes_at is None:
-            return longest
-        return max(0.0, min(longest, (self._wakes_at - moment).total_seconds()))
+        poll = self.settings.poll
+        limit = min(poll, _SYNC_INTERVAL) if self.pool.running else poll
+        if self._next_decision_at is None:
+            return limit
+        return max(0.0, min(limit, (self._next_decision_at - moment).total_seconds()))
 
     def _is_idle(self) -> bool:
         return not self.pool.running and not any(map(_will_run, self.store.load().firings.values()))
@@ -494,11 +495,11 @@ def has_content(decision: Decision) -> bool:
     return any(parts)
 
 
-def _only_waited(firing: Firing) -> bool:
+def _has_only_waited(firing: Firing) -> bool:
     return firing.state is FiringState.DONE and firing.reason is not None
 
 
-def _remind(firing: Firing, ended: Firing, moment: datetime) -> TriggerEvent:
+def _make_wait_event(firing: Firing, ended: Firing, moment: datetime) -> TriggerEvent:
     return TriggerEvent(
         f"freshness:{firing.model}/{firing.key}@{ended.id}",
         EventKind.FRESHNESS,
@@ -512,22 +513,22 @@ def _remind(firing: Firing, ended: Firing, moment: datetime) -> TriggerEvent:
 
 
 def _will_run(firing: Firing) -> bool:
-    """Return whether a firing runs although nothing more happens, after its debounce if it has one.
+    """Return whether a firing needs no further event to run. A debounce is no event.
 
-    What waits for other inputs, or for the end of a pause, may wait for any time.
+    A firing that waits for other inputs, or for the end of a pause, may wait without limit.
     """
     is_held = firing.missing or firing.ready_at is None
     return firing.state is not FiringState.WAITING or not is_held
 
 
-def _slice_of(firing: Firing) -> str:
+def _describe_slice(firing: Firing) -> str:
     return firing.model if firing.partition is None else f"{firing.model} {firing.partition}"
 
 
-def _has_memory(sighting: Sighting) -> bool:
-    return bool(sighting.looks) or sighting.files is not None
+def _has_changes(detection: Detection) -> bool:
+    return bool(detection.positions) or detection.files is not None
 
 
-def _fields_of(firing: Firing) -> dict[str, str | None]:
-    """Return the fields that a line of the log has as JSON."""
+def _log_fields(firing: Firing) -> dict[str, str | None]:
+    """Return the extra fields of a log line in JSON format."""
     return {"model": firing.model, "partition": firing.partition, "firing": firing.id}

@@ -19,7 +19,7 @@ from penstock.server.ages import AgeReader, read_ages
 from penstock.server.firing_pool import FiringPool
 from penstock.server.firing_runner import find_attempt, find_original, run_firing
 from penstock.server.late_notices import LateNoticeStore
-from penstock.server.lateness import LatenessTeller
+from penstock.server.lateness import LatenessNotifier
 from penstock.server.leases import Leadership
 from penstock.server.opening import open_agenda
 from penstock.server.retention import AgendaPruner
@@ -91,7 +91,7 @@ class Server:
         self.store = open_agenda(context)
         self._leadership = Leadership(self.store.catalog, self.holder)
         self._project = ServedProject(context, partial(_subscribe, self._serve))
-        self._lateness = LatenessTeller(
+        self._lateness = LatenessNotifier(
             LateNoticeStore(self.store.catalog),
             lambda: self._context,
             lambda: self._leadership.fence is not None,
@@ -158,14 +158,14 @@ class Server:
                 is_once=self._options.is_once,
             ),
             read_ages=AgeReader(lambda: read_ages(self._context, self._options.clock())),
-            has_begun=lambda run_id: find_attempt(self._context, run_id) is not None,
-            original_of=lambda run_id: find_original(self._context, run_id),
+            has_run=lambda run_id: find_attempt(self._context, run_id) is not None,
+            find_original=lambda run_id: find_original(self._context, run_id),
             release=self._release_session,
             interrupt=self._interrupt_session,
-            reloaded=self._replace_settings,
+            on_reload=self._replace_settings,
             listeners=(self, files),
             clock=self._options.clock,
-            chores=(
+            periodic_tasks=(
                 AgendaPruner(self.store, lambda: self._context.settings.retention.records),
                 self._lateness,
             ),
@@ -185,7 +185,7 @@ class Server:
         sink = _log_event if self._options.sink is None else self._options.sink(firing)
         return run_firing(self._context, firing, cancelled, sink)
 
-    def decided(self, outcomes: Sequence[Outcome]) -> None:
+    def handle_decision(self, outcomes: Sequence[Outcome]) -> None:
         """Count the outcomes of a round in the metrics.
 
         Args:
@@ -195,7 +195,7 @@ class Server:
             for outcome in outcomes:
                 self._metrics.count_outcome(outcome.kind)
 
-    def ended(self, end: FiringEnd) -> None:
+    def handle_end(self, end: FiringEnd) -> None:
         """Count the end of a firing in the metrics.
 
         Args:
@@ -261,7 +261,7 @@ class Server:
             AgendaInbox(store, self.service.wake),
             TokenCheck(tokens),
             partial(
-                measure_health, store.counts, partial(read_lease, store), self.holder, self.service
+                measure_health, store.count, partial(read_lease, store), self.holder, self.service
             ),
             settings,
             agenda=AgendaView(store),

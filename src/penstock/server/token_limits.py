@@ -1,8 +1,8 @@
-"""Count wrong tokens by the address that shows them.
+"""Limit the rate of wrong tokens by client address.
 
-A token is too long to be guessed. The limit tells a client that is set up wrongly to wait, and
-keeps one that tries on from filling the log with refusals that look like any other. A right token
-is accepted all the same: many clients may share the address of a proxy.
+A token is too long to be guessed. The limit makes misconfigured clients wait, and makes repeated
+attempts visible in the log (status 429). A valid token is accepted even from a limited address,
+because many clients may share the address of a proxy.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from penstock.server.client_address import find_network
 
 
 class TokenLimits:
-    """The wrong tokens of the last time. Only the thread of the HTTP server uses it.
+    """Counters of wrong tokens by address. Only the thread of the HTTP server uses them.
 
     Attributes:
         limit: The number of wrong tokens within the window after which an address has to wait.
-        window: The seconds from the first wrong token of an address on in which they count.
+        window: The seconds of a window. It starts with the first wrong token of an address.
     """
 
     def __init__(
@@ -28,48 +28,48 @@ class TokenLimits:
         limit: int = 20,
         window: float = 60.0,
         *,
-        most: int = 10_000,
+        max_addresses: int = 10_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the limits without a wrong token.
+        """Create empty counters.
 
         Args:
             limit: The number of wrong tokens within the window after which an address has to wait.
-            window: The seconds in which they count.
-            most: The number of addresses that are remembered at most.
-            clock: Returns the time in seconds.
+            window: The seconds of a window.
+            max_addresses: The maximum number of counters. The oldest one is dropped first.
+            clock: Returns monotonic seconds.
         """
         self.limit = limit
         self.window = window
-        self._most = most
+        self._max_addresses = max_addresses
         self._clock = clock
-        # When the first wrong token of a window came, and how many have: the oldest first.
+        # The time of the first wrong token in the window, and their number. Oldest window first.
         self._counts: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return the number of addresses that are remembered."""
+        """Return the number of counters."""
         return len(self._counts)
 
     def count_wrong(self, address: str) -> int | None:
         """Count a wrong token.
 
         Args:
-            address: The address that shows it.
+            address: The address of the client.
 
         Returns:
-            The whole seconds after which it may try again; None if it may at once.
+            The seconds until the client may try again, rounded up; None if it need not wait.
         """
         moment, key = self._clock(), find_network(address)
-        self._forget(moment)
+        self._drop_expired(moment)
         since, number = self._counts.get(key, (moment, 0))
         self._counts[key] = since, number + 1
-        if len(self._counts) > self._most:
+        if len(self._counts) > self._max_addresses:
             self._counts.popitem(last=False)
         if number < self.limit:
             return None
         return max(1, math.ceil(since + self.window - moment))
 
-    def _forget(self, moment: float) -> None:
+    def _drop_expired(self, moment: float) -> None:
         while self._counts:
             key, (since, _) = next(iter(self._counts.items()))
             if moment - since < self.window:

@@ -19,7 +19,7 @@ from penstock.engine.state.agenda_tables import TOKEN
 from penstock.engine.state.claims import database_time
 from penstock.engine.state.tables import to_moment, to_text
 from penstock.errors import ArgumentError
-from penstock.server.agenda_rows import moment_or_none
+from penstock.server.agenda_rows import parse_time
 from penstock.server.state_access import StateAccess
 from penstock.uuid7 import new_uuid7
 
@@ -147,5 +147,5 @@ def _hash(secret: str) -> str:
 
 
 def _as_token(row: Row[Any]) -> Token:
-    created, revoked = to_moment(row.created_at), moment_or_none(row.revoked_at)
+    created, revoked = to_moment(row.created_at), parse_time(row.revoked_at)
     return Token(row.token_id, row.name, created, revoked, row.user_name)

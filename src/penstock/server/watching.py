@@ -1,4 +1,4 @@
-"""Look at lakes, files and other sources of a project, from the positions in its agenda."""
+"""Detect changes of lakes and files after the positions in the agenda, and receive messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import PenstockError
 from penstock.scheduler.values import EventKind, TriggerEvent
-from penstock.server.agenda_rows import NO_SNAPSHOT, LakeLook, Position
+from penstock.server.agenda_rows import NO_SNAPSHOT, LakePositions, Position
 from penstock.server.file_watch import FileWatch
 from penstock.server.sources import MessageSource, open_source
 from penstock.server.table_watch import TableWatch
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.server.served_project import ServedProject, Version
 
 LOG = logging.getLogger("penstock.serve")
-_LONGEST_WAIT = 10.0  # seconds between two attempts to record a message
+_MAX_RETRY_WAIT = 10.0  # the maximum seconds between two attempts to record a message
 
 
 class Store(Protocol):
@@ -42,7 +42,7 @@ class Store(Protocol):
         ...
 
     def files(self) -> Mapping[str, str]:
-        """Return the files as they were listed last.
+        """Return the files of the last listing.
 
         Returns:
             Their fingerprints.
@@ -56,32 +56,32 @@ class Store(Protocol):
             event: The event.
 
         Returns:
-            False if an event of its id was recorded before.
+            False if an event with this id is already recorded.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """Events that a watch saw since its last look, and what it has to remember.
+class Detection:
+    """The result of one call of `detect`: events, and the positions to record with them.
 
     Attributes:
         events: The events.
-        looks: Up to where they go.
-        newcomers: By the ids of events the models that wait for the table only since then.
-        files: The files as they were seen; None if nothing changed.
+        positions: The new positions of the readers of lakes.
+        excluded: The models that an event does not trigger, by event id. They subscribed later.
+        files: The fingerprints of the files; None if nothing changed.
     """
 
     events: tuple[TriggerEvent, ...] = ()
-    looks: tuple[LakeLook, ...] = ()
-    newcomers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    positions: tuple[LakePositions, ...] = ()
+    excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
     files: Mapping[str, str] | None = None
 
 
 class LakeWatches:
-    """Looks at the tables of all lakes of a project that a model waits for.
+    """The watches of all lakes with tables that trigger a model.
 
-    Each model has a position of its own for each table. The same look moves all of them.
+    Each model has a position for each table. A detection moves all positions of a lake.
     """
 
     def __init__(self, project: ServedProject, store: Store) -> None:
@@ -94,62 +94,62 @@ class LakeWatches:
         self._project = project
         self._store = store
         self._watches: dict[str, tuple[Catalog, TableWatch]] = {}
-        self._looked: dict[str, Version] = {}  # of each lake the version whose readers have looked
+        self._detected: dict[str, Version] = {}  # the version at the last detection, by lake
 
-    def look(self) -> Sighting:
-        """Return what changed in the lakes. A lake that cannot be read is looked at later.
+    def detect(self) -> Detection:
+        """Detect changes in the lakes. If a lake cannot be read, the next call tries it again.
 
         Returns:
-            The events, and the new positions. Models that look for the first time have no events.
+            The events, and the new positions. A new reader of a table gets no events.
         """
         version = self._project.version
-        sightings: list[Sighting] = []
+        detections: list[Detection] = []
         for name in self._lakes(version):
             try:
-                sightings.append(self._look_at(name, version))
+                detections.append(self._detect_in_lake(name, version))
             except PenstockError as error:
-                LOG.error("lake %s cannot be looked at: %s", name, error)
-        return Sighting(
-            tuple(event for sighting in sightings for event in sighting.events),
-            tuple(look for sighting in sightings for look in sighting.looks),
-            dict(item for sighting in sightings for item in sighting.newcomers.items()),
+                LOG.error("lake %s cannot be read: %s", name, error)
+        return Detection(
+            tuple(event for detection in detections for event in detection.events),
+            tuple(position for detection in detections for position in detection.positions),
+            dict(item for detection in detections for item in detection.excluded.items()),
         )
 
-    def forget(self) -> None:
-        """See again at the next look what was not recorded."""
-        self._looked.clear()
+    def reset(self) -> None:
+        """Detect again, with the next call of `detect`, the events that were not recorded."""
+        self._detected.clear()
 
     def _lakes(self, version: Version) -> list[str]:
-        """Return the lakes of the project, and those that models have waited for."""
+        """Return the lakes of the project, and the lakes of recorded positions."""
         lakes = list(version.context.settings.lakes)
-        if all(self._looked.get(lake) is version for lake in lakes):
+        if all(self._detected.get(lake) is version for lake in lakes):
             return lakes
         positions = self._store.positions().values()
         return list(dict.fromkeys((*lakes, *(position.lake for position in positions))))
 
-    def _look_at(self, lake: str, version: Version) -> Sighting:
+    def _detect_in_lake(self, lake: str, version: Version) -> Detection:
         has_lake = lake in version.context.settings.lakes
         readers = version.table_readers.get(lake, frozenset()) if has_lake else frozenset()
         watch = self._watch(lake) if readers else None
-        has_looked = self._looked.get(lake) is version
-        if has_looked and (watch is None or not watch.has_moved()):
-            return Sighting()
+        is_current = self._detected.get(lake) is version
+        if is_current and (watch is None or not watch.has_moved()):
+            return Detection()
         positions = self._store.positions()
         before = {key: item.snapshot_id for key, item in positions.items() if item.lake == lake}
-        if watch is None:  # no run has created it yet: all changes of it are to come
-            sighting = Sighting(looks=(LakeLook(lake, NO_SNAPSHOT, readers),))
+        if watch is None:  # no run has created the lake yet: all its changes are in the future
+            detection = Detection(positions=(LakePositions(lake, NO_SNAPSHOT, readers),))
             is_same = before.keys() == readers
         else:
-            sighting = _look_by(watch, lake, version, before)
-            newest = sighting.looks[0].snapshot_id
-            is_same = before == dict.fromkeys(readers, newest) and not sighting.events
-        self._looked[lake] = version
-        return Sighting() if is_same else sighting
+            detection = _detect_changes(watch, lake, version, before)
+            newest = detection.positions[0].snapshot_id
+            is_same = before == dict.fromkeys(readers, newest) and not detection.events
+        self._detected[lake] = version
+        return Detection() if is_same else detection
 
     def _watch(self, lake: str) -> TableWatch | None:
         context = self._project.version.context
         catalog = context.catalog(lake)
-        if catalog is None:  # no run has created it yet
+        if catalog is None:  # no run has created the lake yet
             return None
         opened = self._watches.get(lake)
         if opened is None or opened[0] is not catalog:
@@ -159,28 +159,29 @@ class LakeWatches:
         return opened[1]
 
 
-def _look_by(
+def _detect_changes(
     watch: TableWatch, lake: str, version: Version, before: Mapping[tuple[str, str], int]
-) -> Sighting:
-    """Return what changed after the positions of the readers of a lake.
+) -> Detection:
+    """Return the changes after the positions of the readers of a lake.
 
     Args:
         watch: The watch of the lake.
-        lake: Its name.
-        version: The project.
+        lake: The name of the lake.
+        version: The version of the project.
         before: The positions, by reader and source.
 
     Returns:
-        The events that some reader has not seen, and who waits only since then.
+        The events that are new to a reader, and the new position.
     """
     readers = version.table_readers[lake]
     since = [before[key] for key in readers if key in before]
     if not since:
-        return Sighting(looks=(LakeLook(lake, watch.changes((), 0).snapshot_id, readers),))
+        newest = watch.changes((), 0).snapshot_id
+        return Detection(positions=(LakePositions(lake, newest, readers),))
     tables = [table for table in version.tables if table.lake == lake]
     changes = watch.changes(tables, min(since))
     events: list[TriggerEvent] = []
-    newcomers: dict[str, frozenset[str]] = {}
+    excluded: dict[str, frozenset[str]] = {}
     for event in changes.events:
         models, source = frozenset(version.readers_of(event.source)), fold(event.source)
         later = frozenset(
@@ -190,15 +191,15 @@ def _look_by(
         )
         if later != models:
             events.append(event)
-            newcomers |= {event.id: later} if later else {}
-    look = LakeLook(lake, changes.snapshot_id, readers)
-    return Sighting(tuple(events), (look,), newcomers)
+            excluded |= {event.id: later} if later else {}
+    moved = LakePositions(lake, changes.snapshot_id, readers)
+    return Detection(tuple(events), (moved,), excluded)
 
 
 def _comes_after(position: int | None, event: TriggerEvent, newest: int) -> bool:
-    """Return whether a reader has not seen an event, by its position.
+    """Return whether an event is after the position of a reader.
 
-    A position after the newest snapshot is of a lake that was put back since.
+    A position after the newest snapshot means that the lake was restored to an older state.
     """
     if position is None:
         return False
@@ -206,7 +207,7 @@ def _comes_after(position: int | None, event: TriggerEvent, newest: int) -> bool
 
 
 class FileWatches:
-    """Looks at the files that models wait for, at most once in so many seconds."""
+    """The watch of the files that trigger models. It lists files at most once per interval."""
 
     def __init__(
         self,
@@ -220,55 +221,55 @@ class FileWatches:
         Args:
             project: The project.
             store: The agenda.
-            seconds: Between two looks.
-            clock: Returns seconds.
+            seconds: The minimum seconds between two listings.
+            clock: Returns monotonic seconds.
         """
         self._project = project
         self._store = store
         self._seconds = seconds
         self._clock = clock
         self._watch = FileWatch(project.version.context.settings)
-        self._looked_at: float | None = None
+        self._listed_at: float | None = None
 
-    def decided(self, outcomes: Sequence[Outcome]) -> None:
-        """Leave decisions alone: a watch listens for ends.
+    def handle_decision(self, outcomes: Sequence[Outcome]) -> None:
+        """Ignore outcomes. This listener needs only ends of firings.
 
         Args:
             outcomes: The outcomes.
         """
 
-    def ended(self, end: FiringEnd) -> None:
-        """Look at files in the next look, if the model that has run writes files.
+    def handle_end(self, end: FiringEnd) -> None:
+        """List files with the next call of `detect`, if the model of a firing writes files.
 
         Args:
-            end: The end of its firing.
+            end: The end of the firing.
         """
         if end.firing.model in self._project.version.writers_of_files:
-            self._looked_at = None
+            self._listed_at = None
 
-    def look(self) -> Sighting:
-        """Return which files are new or changed.
+    def detect(self) -> Detection:
+        """Detect new and changed files.
 
         Returns:
-            The events, and the files as they are now.
+            The events, and the current fingerprints.
         """
         patterns = self._project.version.files
         if not patterns:
-            return Sighting()
-        if self._looked_at is not None and self._clock() - self._looked_at < self._seconds:
-            return Sighting()
-        self._looked_at = self._clock()
+            return Detection()
+        if self._listed_at is not None and self._clock() - self._listed_at < self._seconds:
+            return Detection()
+        self._listed_at = self._clock()
         listed = self._store.files()
         changes = self._watch.changes(patterns, listed)
         for pattern, problem in changes.errors.items():
             LOG.error("%s cannot be listed: %s", pattern, problem)
         if changes.fingerprints == listed:
-            return Sighting(changes.events)
-        return Sighting(changes.events, files=changes.fingerprints)
+            return Detection(changes.events)
+        return Detection(changes.events, files=changes.fingerprints)
 
-    def forget(self) -> None:
-        """Look again at once: files are remembered when they were recorded."""
-        self._looked_at = None
+    def reset(self) -> None:
+        """List files again with the next call of `detect`."""
+        self._listed_at = None
 
     def close(self) -> None:
         """Close the stores of files."""
@@ -276,7 +277,7 @@ class FileWatches:
 
 
 class MessagePump:
-    """Records the messages of one source, in a thread."""
+    """A thread that records the messages of one source."""
 
     def __init__(
         self,
@@ -286,14 +287,14 @@ class MessagePump:
         clock: Callable[[], datetime],
         wake: Callable[[], None],
     ) -> None:
-        """Create a pump that stands still.
+        """Create a pump. `start` starts its thread.
 
         Args:
-            name: The name of the messages that models wait for.
+            name: The name of the messages in triggers of models.
             source: The source.
             accept: Records an event.
-            clock: Returns the time.
-            wake: Is called when a message was recorded.
+            clock: Returns the current time.
+            wake: Called after a message was recorded.
         """
         self._name = name
         self._source = source
@@ -304,11 +305,11 @@ class MessagePump:
         self._thread = threading.Thread(target=self._run, name=f"penstock-{name}", daemon=True)
 
     def start(self) -> None:
-        """Begin to record messages."""
+        """Start to record messages."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait for the end."""
+        """Stop, and wait for the end of the thread."""
         self._closed.set()
         self._source.close()
         if self._thread.is_alive():
@@ -328,22 +329,22 @@ class MessagePump:
                 message.acknowledge()
                 self._wake()
         except PenstockError as error:
-            LOG.error("messages of %s have ended: %s", self._name, error)
+            LOG.error("%s sends no more messages: %s", self._name, error)
 
     def _record(self, event: TriggerEvent) -> None:
-        """Record an event, until the catalog can be written or the pump ends."""
+        """Record an event. Retry until the catalog can be written or the pump is stopped."""
         import tenacity
 
         tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(PenstockError),
-            wait=tenacity.wait_random_exponential(multiplier=0.1, max=_LONGEST_WAIT),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=_MAX_RETRY_WAIT),
             stop=tenacity.stop_when_event_set(self._closed),
             sleep=tenacity.sleep_using_event(self._closed),
-            before_sleep=self._tell_retry,
+            before_sleep=self._log_retry,
             reraise=True,
         )(self._accept, event)
 
-    def _tell_retry(self, state: RetryCallState) -> None:
+    def _log_retry(self, state: RetryCallState) -> None:
         error = None if state.outcome is None else state.outcome.exception()
         LOG.error("a message of %s is not recorded yet: %s", self._name, error)
 
@@ -355,17 +356,17 @@ def open_pumps(
     clock: Callable[[], datetime],
     wake: Callable[[], None],
 ) -> list[MessagePump]:
-    """Open the sources of messages beside HTTP.
+    """Open the message sources other than HTTP.
 
     Args:
-        names: Of each source its kind and the name of its channel or topic.
+        names: The kind, and the name of the channel or topic, of each source.
         options: The options of each kind, without the channel or topic.
-        accept: Records an event, by the kind of its source.
-        clock: Returns the time.
-        wake: Is called when a message was recorded.
+        accept: The function that records an event, by kind of source.
+        clock: Returns the current time.
+        wake: Called after a message was recorded.
 
     Returns:
-        The pumps, which stand still.
+        The pumps. They are not started.
     """
     parameters = {"kafka": "topic", "postgres": "channel"}
     pumps = []

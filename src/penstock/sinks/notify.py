@@ -1,6 +1,6 @@
-"""Tell others that a run failed, that a slice is late, or that it is made again since.
+"""Notify recipients of failed runs, late slices and recoveries, by webhook or command.
 
-By webhook or command. What cannot be told is a notice of the run and changes nothing of it.
+If a notification cannot be sent, the run reports a notice. Its result does not change.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ if TYPE_CHECKING:
     from penstock.settings.config import Settings
 
 FAILURE, RECOVERY, LATE = "failure", "recovery", "late"
-_TIMEOUT = 10.0  # seconds that a webhook may take
+_TIMEOUT = 10.0  # seconds for the response of a webhook
 _COMMAND_TIMEOUT = 60.0
-_AGAIN = 1.0  # seconds after which a webhook that was not reached, or was busy, is called again
-_BUSY = range(500, 600)
-_NAMED = 5  # models that the sentence names
+_RETRY_DELAY = 1.0  # seconds before the second request to an unreachable or busy webhook
+_RETRIABLE = range(500, 600)
+_MAX_NAMES = 5  # models in the text of a message
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as JSON; its ``text`` is a sentence for people."""
+    """A message as a JSON document. Its ``text`` is a sentence for people."""
 
     event: str
     document: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The project, the machine and the moment, which all messages of a run name."""
+class Sender:
+    """The project, the machine and the time in all messages of a run."""
 
     project: str
     host: str
     at: datetime
 
     @classmethod
-    def now(cls, project: str) -> Told:
+    def now(cls, project: str) -> Sender:
         return cls(project, platform.node(), datetime.now(UTC))
 
-    def message(self, event: str, text: str, run_id: str | None = None, **more: Any) -> Message:
+    def build(self, event: str, text: str, run_id: str | None = None, **more: Any) -> Message:
         document = {
             "event": event,
             "text": f"{self.project}: {text}",
@@ -70,40 +70,40 @@ class Told:
         return Message(event, document)
 
 
-def messages_of(
+def build_messages(
     result: RunResult,
-    told: Told,
+    sender: Sender,
     *,
     models: Collection[str] | None = None,
     recovered: Collection[str] = (),
     has_values: bool = False,
 ) -> Iterator[Message]:
-    """Yield what a run that has ended has to tell of ``models`` (None: all): at most one failure
-    and one recovery. ``recovered`` are the models that had failed and have not any more. Only where
-    it ``has_values``, a failure has rows that failed a test.
+    """Yield the messages of a run about ``models`` (None: all): at most one failure and one
+    recovery. ``recovered`` are the models whose failed slices are built. With ``has_values``, a
+    failure contains rows that failed a test.
     """
-    of = [step for step in result.steps if models is None or step.name in models]
-    failed = [step for step in of if step.state == "failed"]
+    selected = [step for step in result.steps if models is None or step.name in models]
+    failed = [step for step in selected if step.state == "failed"]
     if failed:
         names = tuple(dict.fromkeys(step.name for step in failed))
-        why = failed[0].error.message if failed[0].error is not None else failed[0].reason
-        text = f"{_listed(names)} failed" + (f": {why}" if why else "")
-        skipped = tuple(dict.fromkeys(step.name for step in of if step.state == "skipped"))
-        yield told.message(
+        reason = failed[0].error.message if failed[0].error is not None else failed[0].reason
+        text = f"{_join_names(names)} failed" + (f": {reason}" if reason else "")
+        skipped = tuple(dict.fromkeys(step.name for step in selected if step.state == "skipped"))
+        yield sender.build(
             FAILURE,
             text,
             result.run_id,
             state=result.state,
             seconds=result.seconds,
-            steps=[_step(step, has_values=has_values) for step in failed],
+            steps=[_describe_step(step, has_values=has_values) for step in failed],
             skipped=skipped,
         )
     back = [name for name in sorted(recovered) if models is None or name in models]
     if back:
-        steps = [_step(step) for step in of if step.name in back]
-        yield told.message(
+        steps = [_describe_step(step) for step in selected if step.name in back]
+        yield sender.build(
             RECOVERY,
-            f"{_listed(back)} made again after a failure",
+            f"{_join_names(back)} made again after a failure",
             result.run_id,
             state=result.state,
             seconds=result.seconds,
@@ -112,10 +112,10 @@ def messages_of(
         )
 
 
-def message_of_error(error: PenstockError, told: Told) -> Message:
-    """Return what a run that could not go on has to tell."""
+def build_error_message(error: PenstockError, sender: Sender) -> Message:
+    """Build the message of a run that raised an error."""
     text = f"a run ended with an error: {error.message}"
-    return told.message(
+    return sender.build(
         FAILURE,
         text,
         state="failed",
@@ -126,12 +126,12 @@ def message_of_error(error: PenstockError, told: Told) -> Message:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
-def _step(step: StepResult, *, has_values: bool = False) -> Mapping[str, Any]:
+def _describe_step(step: StepResult, *, has_values: bool = False) -> Mapping[str, Any]:
     failures = [check for check in step.checks if check.outcome == "failed"]
     return {
         "step": step.name,
@@ -150,9 +150,9 @@ def _step(step: StepResult, *, has_values: bool = False) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LateSlice:
-    """A slice that is, or was, past the freshness of its model; ``key`` is empty for a whole table.
+    """A slice that is or was overdue. Its ``key`` is empty for a whole table.
 
-    ``built_at`` is None where it never was; ``since`` is when it became late, where that is known.
+    ``built_at`` is None if it was never built. It is overdue ``since`` this time, if known.
     """
 
     model: str
@@ -162,13 +162,13 @@ class LateSlice:
     since: datetime | None = None
 
 
-def message_of_late(event: str, slices: Sequence[LateSlice], sender: Told) -> Message:
-    """Return what is to be told of slices that became late, or that are fresh again.
+def build_late_message(event: str, slices: Sequence[LateSlice], sender: Sender) -> Message:
+    """Build the message about slices that became late, or that are fresh again.
 
     Args:
         event: `LATE` or `RECOVERY`.
         slices: The slices.
-        sender: Who tells.
+        sender: The sender.
 
     Returns:
         The message.
@@ -176,7 +176,7 @@ def message_of_late(event: str, slices: Sequence[LateSlice], sender: Told) -> Me
     by_model: dict[str, list[LateSlice]] = {}
     for part in slices:
         by_model.setdefault(part.model, []).append(part)
-    names = [_late_model(name, parts) for name, parts in by_model.items()]
+    names = [_describe_late(name, parts) for name, parts in by_model.items()]
     text = "past the freshness: " if event == LATE else "fresh again: "
     models = [
         {
@@ -193,10 +193,10 @@ def message_of_late(event: str, slices: Sequence[LateSlice], sender: Told) -> Me
         }
         for name, parts in by_model.items()
     ]
-    return sender.message(event, text + _listed(names), steps=[], skipped=(), models=models)
+    return sender.build(event, text + _join_names(names), steps=[], skipped=(), models=models)
 
 
-def _late_model(name: str, slices: Sequence[LateSlice]) -> str:
+def _describe_late(name: str, slices: Sequence[LateSlice]) -> str:
     """Return ``orders (1h)``, ``days 2026-01-01 (1h)`` or ``days (1h, 3 slices)``."""
     first = slices[0]
     if len(slices) > 1:
@@ -206,10 +206,10 @@ def _late_model(name: str, slices: Sequence[LateSlice]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
-    """Sends messages to whom ``settings`` name; ``selected`` gives the models of a selection."""
+    """A sender of messages to the recipients in ``settings``. ``selected`` resolves selectors."""
 
     settings: Sequence[NotifySettings]
-    told: Told
+    sender: Sender
     root: Path
     selected: Callable[[Sequence[str]], Collection[str]]
 
@@ -217,47 +217,47 @@ class Notifier:
     def of(
         cls, settings: Settings, selected: Callable[[Sequence[str]], Collection[str]]
     ) -> Notifier:
-        """Return that of a project, for runs from now on."""
-        return cls(settings.notify, Told.now(settings.name), settings.root, selected)
+        """Create the notifier of a project."""
+        return cls(settings.notify, Sender.now(settings.name), settings.root, selected)
 
-    def ended(self, result: RunResult, recovered: Collection[str]) -> Iterator[str]:
-        """Tell what a run made; yield what could not be told, each as a sentence."""
-        for each in self.settings:
-            models = self.selected(each.select) if each.select else None
-            messages = messages_of(
+    def notify_end(self, result: RunResult, recovered: Collection[str]) -> Iterator[str]:
+        """Send the messages of a run. Yield a sentence for each message that was not sent."""
+        for recipient in self.settings:
+            models = self.selected(recipient.select) if recipient.select else None
+            messages = build_messages(
                 result,
-                self.told,
+                self.sender,
                 models=models,
                 recovered=recovered,
-                has_values=each.values,
+                has_values=recipient.values,
             )
-            yield from self._send(each, messages)
+            yield from self._send(recipient, messages)
 
-    def broken(self, error: PenstockError) -> Iterator[str]:
-        """Tell that a run ended with an error, whatever models it was of."""
-        for each in self.settings:
-            yield from self._send(each, [message_of_error(error, self.told)])
+    def notify_error(self, error: PenstockError) -> Iterator[str]:
+        """Send the error of a run to all recipients. Selections of models have no effect."""
+        for recipient in self.settings:
+            yield from self._send(recipient, [build_error_message(error, self.sender)])
 
     def _send(self, to: NotifySettings, messages: Iterable[Message]) -> Iterator[str]:
         for message in messages:
             if to.failure if message.event == FAILURE else to.recovery:
                 problem = send(to, message, self.root)
                 if problem is not None:
-                    yield f"notify.{to.name} could not be told of the {message.event}: {problem}"
+                    yield f"notify.{to.name}: the {message.event} message was not sent: {problem}"
 
 
 @contextmanager
-def notifying(
+def notify_after_run(
     notifier: Notifier, failing: Callable[[], Collection[str]], report: EventSink
 ) -> Iterator[EventSink]:
-    """Yield a sink that notifies when a run has ended, or has raised an error.
+    """Yield a sink that sends notifications when a run has ended, or has raised an error.
 
-    Wrong input is not told: who gave it sees it.
+    Errors of wrong input are not sent: the user sees them.
 
     Args:
         notifier: Sends the messages.
-        failing: Names the models with slices whose last attempt failed.
-        report: Receives a notice for each message that did not arrive.
+        failing: Returns the models with slices whose last attempt failed.
+        report: Receives a notice for each message that was not sent.
 
     Yields:
         The sink.
@@ -272,19 +272,19 @@ def notifying(
             if isinstance(event, RunFinished):
                 still = frozenset(failing()) if before else before
                 published = {step.name for step in event.result.steps if step.state in PUBLISHED}
-                for problem in notifier.ended(event.result, (before - still) & published):
+                for problem in notifier.notify_end(event.result, (before - still) & published):
                     report(Notice(problem))
 
         yield sink
     except PenstockError as error:
         if not isinstance(error, InputError | PlanMoved):
-            for problem in notifier.broken(error):
+            for problem in notifier.notify_error(error):
                 report(Notice(problem))
         raise
 
 
 def send(to: NotifySettings, message: Message, root: Path) -> str | None:
-    """Send one message; return why it did not arrive, or None."""
+    """Send a message. Return the reason if it was not sent; None on success."""
     body = json.dumps(message.document, ensure_ascii=False).encode()
     if to.webhook is not None:
         return _post(to.webhook, body)
@@ -292,17 +292,17 @@ def send(to: NotifySettings, message: Message, root: Path) -> str | None:
 
 
 def _post(address: str, body: bytes) -> str | None:
-    """POST it; again, once, where nobody answers or the answer is 500 to 599."""
-    problem = _posted(address, body)
+    """Send a POST request. Retry once if the webhook is unreachable or returns 500 to 599."""
+    problem = _try_post(address, body)
     if problem is not None and problem[1]:
-        time.sleep(_AGAIN)
-        problem = _posted(address, body)
+        time.sleep(_RETRY_DELAY)
+        problem = _try_post(address, body)
     return None if problem is None else problem[0]
 
 
-def _posted(address: str, body: bytes) -> tuple[str, bool] | None:
-    """Return what went wrong and whether another time may go better; never the address, which is a
-    secret.
+def _try_post(address: str, body: bytes) -> tuple[str, bool] | None:
+    """Return the problem, and whether a retry may help. The address is a secret, so the problem
+    never contains it.
     """
     request = Request(
         address, data=body, headers={"Content-Type": "application/json", "User-Agent": "penstock"}
@@ -311,7 +311,7 @@ def _posted(address: str, body: bytes) -> tuple[str, bool] | None:
         with urlopen(request, timeout=_TIMEOUT):
             return None
     except HTTPError as error:
-        return f"the webhook answered {error.code} {error.reason}", error.code in _BUSY
+        return f"the webhook answered {error.code} {error.reason}", error.code in _RETRIABLE
     except URLError as error:
         return masked(f"the webhook cannot be reached: {error.reason}"), True
     except (OSError, ValueError) as error:
@@ -319,9 +319,9 @@ def _posted(address: str, body: bytes) -> tuple[str, bool] | None:
 
 
 def _call(command: Sequence[str], body: bytes, root: Path) -> str | None:
-    """Run it in the project's directory, with the document as its input."""
+    """Run a command in the project's directory, with the document as standard input."""
     try:
-        ended = subprocess.run(
+        completed = subprocess.run(
             command,
             input=body,
             cwd=root,
@@ -333,7 +333,7 @@ def _call(command: Sequence[str], body: bytes, root: Path) -> str | None:
         return f"{command[0]} took longer than {_COMMAND_TIMEOUT:.0f} s"
     except OSError as error:
         return f"{command[0]} cannot be run: {error.strerror}"
-    if ended.returncode:
-        said = ended.stderr.decode(errors="replace").strip().splitlines()
-        return f"{command[0]} ended with {ended.returncode}" + (f": {said[-1]}" if said else "")
+    if completed.returncode:
+        lines = completed.stderr.decode(errors="replace").strip().splitlines()
+        return ": ".join([f"{command[0]} ended with {completed.returncode}", *lines[-1:]])
     return None

@@ -1,6 +1,6 @@
-"""Describe what fired a run, as a facet of OpenLineage. Its schema is in docs/openlineage.
+"""Describe the trigger of a run as an OpenLineage facet. Its schema is in docs/openlineage.
 
-Import it late: the client of OpenLineage is an extra.
+Import this module late: the OpenLineage client is an extra.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ NAME = "penstock_trigger"
 
 @attr.define
 class TriggerRunFacet(RunFacet):
-    """The trigger of a run. Payloads are left out: they may hold anything.
+    """The trigger of a run. It has no payload, because payloads may contain secrets.
 
     Attributes:
         kind: The kind of the event that fired the run.
         firing: The id of the firing.
-        events: The ids of the events that it covers.
+        events: The ids of the events that the firing covers.
         partition: The partition; None for the whole table.
-        fireTime: The time that it is for.
+        fireTime: The logical time of the run.
         depth: The number of runs above it in the chain.
         chain: The models above it in the chain, from the top.
-        backfill: The backfill that it belongs to.
+        backfill: The id of its backfill.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class TriggerRunFacet(RunFacet):
 
 
 def trigger_facet(firing: Firing) -> TriggerRunFacet:
-    """Return the facet of the run of a firing.
+    """Return the facet of a firing's run.
 
     Args:
         firing: The firing.

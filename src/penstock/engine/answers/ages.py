@@ -1,7 +1,7 @@
-"""Tell how old slices are of models that say how fresh they must be. Without Spark.
+"""Find the ages of the slices of models with a ``freshness``. It needs no Spark session.
 
-A slice is as old as the rows that are there: an attempt that failed since leaves its age. `status`
-and `penstock serve` take the ages from here, and what they mean from `scheduler.freshness`.
+The age of a slice is the age of its published rows. A failed build does not change it. `status` and
+`penstock serve` use these ages. `scheduler.freshness` defines which slices are late.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from penstock.engine.planning.intervals import IntervalHistory
 
 _BEHIND = frozenset({SliceState.BEHIND, SliceState.LATE})
-# An interval that failed is there to be made, whatever became of the others.
-_MAKEABLE = _BEHIND | {SliceState.FAILED, SliceState.SKIPPED}
+# A failed interval can be built, independent of the others.
+_BUILDABLE = _BEHIND | {SliceState.FAILED, SliceState.SKIPPED}
 _Change = Callable[[], datetime | None]
 
 
 def freshness_of(model: Model) -> timedelta | None:
-    """Return how old the slices of a model may be.
+    """Return the maximum age of the slices of a model.
 
     Args:
         model: The model.
 
     Returns:
-        The length of time; None if the model does not say.
+        The maximum age; None for a model without ``freshness``.
     """
     text = model.schedule.freshness if model.strategy.runs else None
     return None if text is None else timedelta(seconds=seconds_of(text))
@@ -49,18 +49,18 @@ def freshness_of(model: Model) -> timedelta | None:
 def find_ages(
     knowledge: KnownSlices, model: Model, recorded: Recorded, moment: datetime
 ) -> tuple[Age, ...]:
-    """Return how old each slice is of a model with a ``freshness``.
+    """Return the age of each slice of a model with a ``freshness``.
 
     Args:
-        knowledge: What the catalogs know of slices.
+        knowledge: The slices in the catalogs.
         model: The model.
         recorded: The records of its slices.
-        moment: The moment of the question.
+        moment: The current time.
 
     Returns:
-        The ages of the slices that exist or were tried; of a model without partitions one, and so
-        of a model by time, whose newest build counts. The time of a change is that of the last one
-        of a table that the model reads.
+        The ages of the slices that exist or were attempted. A model without partitions has one age.
+        A model by time has one age, from its newest build. `Age.inputs_changed_at` is the time of
+        the last change of a table that the model reads.
     """
     if freshness_of(model) is None:
         return ()
@@ -72,14 +72,14 @@ def find_ages(
         return max(times, default=None)
 
     if model.by_time is not None:
-        return tuple(_of_intervals(model, recorded.painted(model), change, moment))
+        return tuple(_find_interval_age(model, recorded.painted(model), change, moment))
     states = recorded.states(model)
     if model.partition is None:
         states = {WHOLE: states.get(WHOLE, DerivedState.of(SliceState.MISSING))}
     records = recorded.lost.as_is(recorded.slices)
     behind = _find_behind(model, recorded, states, records)
     return tuple(
-        _age(
+        _make_age(
             model,
             text,
             records.get(text) if state.recorded_state.exists else None,
@@ -98,17 +98,17 @@ def mark_overdue(
     recorded: Recorded,
     moment: datetime,
 ) -> ModelStatus:
-    """Return a status that says which slices are past the freshness of their model.
+    """Mark the overdue slices in the status of a model.
 
     Args:
-        knowledge: What the catalogs know of slices.
+        knowledge: The slices in the catalogs.
         status: The status.
-        model: Its model.
+        model: The model of the status.
         recorded: The records of its slices.
-        moment: The moment of the question.
+        moment: The current time.
 
     Returns:
-        The status. Of a model by time, the last interval stands for all.
+        The status. For a model by time, only the last interval is marked.
     """
     freshness = freshness_of(model)
     if freshness is None:
@@ -130,7 +130,7 @@ def _find_behind(
     states: Mapping[str, DerivedState],
     records: Mapping[str, SliceRecord],
 ) -> frozenset[str]:
-    """Return the slices of which an input has changed. States say so of all but unfinished ones."""
+    """Return the slices with a changed input. Only unfinished slices need more than their state."""
     unfinished: dict[Slice, Mapping[str, int]] = {
         Part(text): lakes
         for text, state in states.items()
@@ -145,21 +145,21 @@ def _find_behind(
     return frozenset(behind)
 
 
-def _age(
+def _make_age(
     model: Model, text: str, record: SliceRecord | None, change: _Change, *, is_behind: bool
 ) -> Age:
     if record is None:
         span = span_of(Part(text), model.partition) if text else None
         return Age(model.name, text, None, change(), None if span is None else span.end)
-    # Files and views have no time of their own.
+    # Files and views have no time of their last change.
     changed_at = (change() or record.published_at) if is_behind else None
     return Age(model.name, text, record.published_at, changed_at)
 
 
-def _of_intervals(
+def _find_interval_age(
     model: Model, history: IntervalHistory, change: _Change, moment: datetime
 ) -> Iterator[Age]:
-    assert model.by_time is not None, "asked of models by time"
+    assert model.by_time is not None, "only models by time have intervals"
     events = history.events
     built = [to_moment(event.at) for event in events if event.state.exists]
     lacks = bool(model.by_time.missing(history.recorded, moment))
@@ -168,7 +168,7 @@ def _of_intervals(
             yield Age(model.name, WHOLE, None, change())
         return
     built_at, changed_at = max(built), None
-    if any(event.state in _MAKEABLE for event in events):
+    if any(event.state in _BUILDABLE for event in events):
         changed_at = change() or built_at
     elif lacks:
         latest = change()
