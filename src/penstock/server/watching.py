@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import PenstockError
-from penstock.scheduler.values import EventKind, TriggerEvent
+from penstock.scheduler.values import EventKind, TriggerEvent, make_message_id
 from penstock.server.agenda_rows import NO_SNAPSHOT, LakePositions, Position
 from penstock.server.file_watch import FileWatch
 from penstock.server.sources import MessageSource, open_source
@@ -319,7 +319,7 @@ class MessagePump:
         try:
             for message in self._source.messages():
                 event = TriggerEvent(
-                    id=f"message:{self._name}/{message.id}",
+                    id=make_message_id(self._name, message.id),
                     kind=EventKind.MESSAGE,
                     source=self._name,
                     time=self._clock(),
