@@ -56,3 +56,6 @@ def test_ages_are_read_seldom() -> None:
     seconds[0] = LOOK + 1
     assert reader() == (age,)
     assert len(reads) == 2
+    reader.reset()
+    assert reader() == (age,)
+    assert len(reads) == 3

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +17,11 @@ from penstock.errors import CatalogLocked, ConfigError
 from penstock.project.context import ProjectContext
 from penstock.project.project import Project
 from penstock.scheduler.subscription import Subscription, subscriptions_of
-from penstock.scheduler.values import Decision, EventKind, TriggerEvent
+from penstock.scheduler.values import Decision, EventKind, Firing, TriggerEvent
 from penstock.server.agenda_rows import LakePositions
 from penstock.server.agenda_store import AgendaStore
+from penstock.server.file_watch import FileChanges
+from penstock.server.firing_runner import FiringEnd
 from penstock.server.opening import open_agenda
 from penstock.server.served_project import ServedProject
 from penstock.server.sources import Message
@@ -82,6 +86,43 @@ def test_files_are_listed_at_times(served: tuple[Project, ServedProject, AgendaS
     watches = FileWatches(version, store, 30.0, lambda: seconds[0])
     watches._listed_at = -1.0
     assert watches.detect() == Detection()
+    watches.close()
+
+
+def test_a_file_that_a_run_wrote_continues_its_chain(
+    served: tuple[Project, ServedProject, AgendaStore],
+) -> None:
+    _, version, store = served
+    watches = FileWatches(version, store, 30.0)
+    yesterday = NOON - timedelta(days=1)
+    export = Firing("f1", "export", "a", EventKind.ASSET, yesterday, depth=2, models=("raw",))
+    other = replace(export, model="other")
+    writers = {
+        "export": SimpleNamespace(files_written=("out/{partition}.csv",)),
+        "other": SimpleNamespace(files_written=("else/*.csv",)),
+    }
+    loaded = SimpleNamespace(
+        files=("out/{partition}.csv",),
+        writers_of_files=frozenset(writers),
+        context=SimpleNamespace(by_name=writers),
+    )
+    event = TriggerEvent("asset:out/a.csv@1", EventKind.ASSET, "out/a.csv", NOON, "a")
+    changes = FileChanges((event,), {"out/a.csv": "1"})
+    watches._project = cast(Any, SimpleNamespace(version=loaded))
+    watches._watch = cast(Any, SimpleNamespace(changes=lambda *_: changes, close=lambda: None))
+    assert watches.detect().events == (event,)
+    for firing in (other, export):
+        watches.handle_end(FiringEnd(firing))
+    (continued,) = watches.detect().events
+    assert continued == replace(event, fire_time=export.fire_time, depth=3)
+    assert watches.detect() == Detection()  # it is too soon
+    watches.reset()  # it was not recorded
+    assert watches.detect().events == (continued,)
+    watches._listed_at = None
+    assert watches.detect().events == (event,)  # somebody else wrote it again
+    for firing in (export, export):  # it is not known which of them wrote it
+        watches.handle_end(FiringEnd(firing))
+    assert watches.detect().events == (event,)
     watches.close()
 
 

@@ -56,6 +56,10 @@ class AgeReader:
         self._ages: tuple[Age, ...] = ()
         self._read_at: float | None = None
 
+    def reset(self) -> None:
+        """Read the ages with the next call."""
+        self._read_at = None
+
     def __call__(self) -> tuple[Age, ...]:
         """Return the ages as they were read last.
 

@@ -98,6 +98,8 @@ class Server:
         )
         self._metrics: Metrics | None = None
         self._app: Starlette | None = None
+        self._files = FileWatches(self._project, self.store, self._serve.file_poll)
+        self._ages = AgeReader(lambda: read_ages(self._context, self._options.clock()))
         self.service = self._build_service()
 
     def wake(self) -> None:
@@ -119,6 +121,7 @@ class Server:
             for pump in self._open_pumps():
                 pump.start()
                 stack.callback(pump.stop)
+            stack.callback(self._files.close)
             ready(None if server is None else server.url)
             with self._leadership:
                 while not self.service.is_stopped:
@@ -143,12 +146,11 @@ class Server:
 
     def _build_service(self) -> Service:
         serve, project = self._serve, self._project
-        files = FileWatches(project, self.store, serve.file_poll)
         return Service(
             project=project,
             store=self.store,
             pool=FiringPool(serve.slots, self._run_firing, self.wake),
-            watches=(LakeWatches(project, self.store), files),
+            watches=(LakeWatches(project, self.store), self._files),
             producers=(due_events, late_events),
             settings=ServiceSettings(
                 poll=serve.poll,
@@ -157,13 +159,13 @@ class Server:
                 idle_timeout=serve.idle_timeout,
                 is_once=self._options.is_once,
             ),
-            read_ages=AgeReader(lambda: read_ages(self._context, self._options.clock())),
+            read_ages=self._ages,
             has_run=lambda run_id: find_attempt(self._context, run_id) is not None,
             find_original=lambda run_id: find_original(self._context, run_id),
             release=self._release_session,
             interrupt=self._interrupt_session,
             on_reload=self._replace_settings,
-            listeners=(self, files),
+            listeners=(self, self._files),
             clock=self._options.clock,
             periodic_tasks=(
                 AgendaPruner(self.store, lambda: self._context.settings.retention.records),
@@ -196,11 +198,12 @@ class Server:
                 self._metrics.count_outcome(outcome.kind)
 
     def handle_end(self, end: FiringEnd) -> None:
-        """Count the end of a firing in the metrics.
+        """Count the end of a firing in the metrics, and forget the ages that it has changed.
 
         Args:
             end: The end of the firing.
         """
+        self._ages.reset()
         if self._metrics is None:
             return
         self._metrics.count_firing(end.firing.model, end.firing.state)

@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import PenstockError
+from penstock.model.script.file_uris import may_be
 from penstock.scheduler.values import EventKind, TriggerEvent, make_message_id
 from penstock.server.agenda_rows import NO_SNAPSHOT, LakePositions, Position
 from penstock.server.file_watch import FileWatch
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
     from penstock.lakes.catalog.catalog import Catalog
-    from penstock.scheduler.values import Outcome
+    from penstock.scheduler.values import Firing, Outcome
     from penstock.server.firing_runner import FiringEnd
     from penstock.server.served_project import ServedProject, Version
 
@@ -230,6 +231,8 @@ class FileWatches:
         self._clock = clock
         self._watch = FileWatch(project.version.context.settings)
         self._listed_at: float | None = None
+        self._writers: list[Firing] = []  # firings that ended since the last listing
+        self._listed_writers: list[Firing] = []  # firings that ended before it
 
     def handle_decision(self, outcomes: Sequence[Outcome]) -> None:
         """Ignore outcomes. This listener needs only ends of firings.
@@ -245,6 +248,7 @@ class FileWatches:
             end: The end of the firing.
         """
         if end.firing.model in self._project.version.writers_of_files:
+            self._writers.append(end.firing)
             self._listed_at = None
 
     def detect(self) -> Detection:
@@ -259,16 +263,39 @@ class FileWatches:
         if self._listed_at is not None and self._clock() - self._listed_at < self._seconds:
             return Detection()
         self._listed_at = self._clock()
+        self._listed_writers, self._writers = self._writers, []
         listed = self._store.files()
         changes = self._watch.changes(patterns, listed)
         for pattern, problem in changes.errors.items():
             LOG.error("%s cannot be listed: %s", pattern, problem)
+        events = tuple(map(self._continue_chain, changes.events))
         if changes.fingerprints == listed:
-            return Detection(changes.events)
-        return Detection(changes.events, files=changes.fingerprints)
+            return Detection(events)
+        return Detection(events, files=changes.fingerprints)
+
+    def _continue_chain(self, event: TriggerEvent) -> TriggerEvent:
+        """Return the event of a file with the chain of the firing that wrote the file.
+
+        Another program may have written the file meanwhile. So the chain has no models: an event
+        that is ignored because a model is in its chain would be lost.
+        """
+        models = self._project.version.context.by_name
+        writers = [
+            firing
+            for firing in self._listed_writers
+            if firing.model in models
+            and any(
+                may_be(pattern, event.source, directories=True)
+                for pattern in models[firing.model].files_written
+            )
+        ]
+        if len(writers) != 1:
+            return event
+        return replace(event, fire_time=writers[0].fire_time, depth=writers[0].depth + 1)
 
     def reset(self) -> None:
         """List files again with the next call of `detect`."""
+        self._writers = [*self._listed_writers, *self._writers]
         self._listed_at = None
 
     def close(self) -> None:
