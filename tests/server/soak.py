@@ -93,12 +93,12 @@ def write(uri: str, data_path: str, statements: Connection) -> None:
     """Run statements by DuckDB in this process, until there are no more."""
     with duck.attach(uri, data_path, inline=10) as connection:
         while (statement := statements.recv()) is not None:
-            for attempt in range(100):
+            for attempt in range(1200):  # DuckDB does not wait for a lock of SQLite
                 try:
                     connection.execute(statement)
                     break
                 except duckdb.Error as error:
-                    if attempt == 99 or not re.search("lock|conflict|serializ", str(error), re.I):
+                    if attempt == 1199 or not re.search("lock|conflict|serializ", str(error), re.I):
                         raise
                     time.sleep(0.05)
             statements.send(None)
