@@ -53,6 +53,13 @@ def test_a_plan_derives_only_what_it_is_of(tmp_path: Path) -> None:
         assert len(known.tables) == len(above) < len(context.lineage()[1].tables) == 60
 
 
+def test_a_small_project_learns_all_of_its_queries_at_once(tmp_path: Path) -> None:
+    known_slices.make(tmp_path / "toy", 20, 2)
+    with Project.load(tmp_path / "toy") as project:
+        assert not isinstance(project.context.edges, ByModel)
+        assert not isinstance(project.context.table_reads, ByModel)
+
+
 def test_edges_and_reads_are_those_of_the_whole_project(tmp_path: Path) -> None:
     known_slices.make(tmp_path / "toy", 60, 2)
     with Project.load(tmp_path / "toy") as project:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.engine.session.cache import CacheFile, columns, lineages, query_facts, slice_states
 from penstock.engine.session.cache import edges as edge_cache
@@ -28,7 +28,7 @@ from penstock.model.values.strategy import Output
 from penstock.settings.config import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from penstock.model.values.asset import TableName
 
 
-_MANY = 50  # models whose edges are remembered across processes
+V = TypeVar("V")
+_MANY = 50  # models whose edges are remembered across processes, and derived one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +183,7 @@ class ProjectContext:
         find_edges = edge_finder(self.makers, column, self.facts.windows, self._time_zone)
         cache = self._edges_file
         if cache is None or self._has_wrong_graph:  # `check` reports what is wrong
-            return ByModel(self.models, find_edges)
+            return self._derive_by_model(find_edges)
         # Late: few models have their edges found as soon.
         from penstock.model.project.edge_cache import remember_edges
 
@@ -190,6 +191,21 @@ class ProjectContext:
             return remember_edges(models, self.by_name, self.fingerprints, cache, find_edges)
 
         return ByModel(self.models, recall_edges)
+
+    def _derive_by_model(
+        self, derive: Callable[[Sequence[Model]], Mapping[str, V]]
+    ) -> Mapping[str, V]:
+        """Return values of models, derived when they are asked for.
+
+        Those of a small project are derived at once: what a run learns of its queries saves the
+        next command more than this one takes.
+        """
+        return ByModel(self.models, derive) if self.has_many_models else derive(self.models)
+
+    @property
+    def has_many_models(self) -> bool:
+        """Whether to derive values of few models takes much less time than those of all."""
+        return len(self.models) >= _MANY
 
     @cached_property
     def makers(self) -> Mapping[str, Model]:
@@ -224,7 +240,7 @@ class ProjectContext:
 
     @cached_property
     def _edges_file(self) -> CacheFile[bytes] | None:
-        return edge_cache(self.settings) if len(self.models) >= _MANY else None
+        return edge_cache(self.settings) if self.has_many_models else None
 
     @cached_property
     def _facts_file(self) -> CacheFile[Any] | None:
@@ -268,7 +284,7 @@ class ProjectContext:
         def find_reads(models: Sequence[Model]) -> Mapping[str, tuple[TableRead, ...]]:
             return table_reads_of(models, self.facts.windows, self.makers)
 
-        return ByModel(self.models, find_reads)
+        return self._derive_by_model(find_reads)
 
     @cached_property
     def views_read(self) -> Mapping[str, tuple[Model, ...]]:
@@ -277,7 +293,7 @@ class ProjectContext:
             return {}
         from penstock.model.slicing.undated import views_read
 
-        return ByModel(self.models, lambda models: views_read(models, self.makers))
+        return self._derive_by_model(lambda models: views_read(models, self.makers))
 
     def lineage(
         self, names: Collection[str] | None = None, *, lakes: bool = True

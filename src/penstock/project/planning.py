@@ -150,7 +150,8 @@ def find_missing_columns(context: ProjectContext, plan: Plan) -> list[MissingCol
     from penstock.engine.verifying.column_check import missing_references
 
     try:
-        lineage, schemas = context.lineage(_names_above(context, models))
+        names = _names_above(context, models) if context.has_many_models else None
+        lineage, schemas = context.lineage(names)
         if schemas.views.keys() - context.makers.keys():  # which may read any table
             lineage, schemas = context.lineage()
     except LakeError:
