@@ -204,7 +204,7 @@ class ProjectContext:
 
     @property
     def has_many_models(self) -> bool:
-        """Whether to derive values of few models takes much less time than those of all."""
+        """Return whether values of few models are derived much faster than those of all."""
         return len(self.models) >= _MANY
 
     @cached_property
