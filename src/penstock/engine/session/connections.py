@@ -192,7 +192,7 @@ class Connections:
             from penstock.engine.session.spark import end
 
             end(self._spark)
-            self._uses.close()  # a warm server may end, or is to be joined anew
+            self._uses.close()  # leave the warm server, which may end
             self._spark = None
             for lake in self._lakes.values():  # they hold the session that has ended
                 lake.close()

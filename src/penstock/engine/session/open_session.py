@@ -45,19 +45,18 @@ def open_session(
 
     Args:
         settings: The settings of the project.
-        warm: Whether it is one of a server that stays; None for such a one where somebody watches,
-            or a process serves the project, and a server can be had.
-        sink: Receives what is to be told of it.
-        uses: Is closed to leave the server before this process ends.
-        is_serving: Whether this process serves the project, and other runs of the project are to
-            join the server.
+        warm: Whether to use a warm server. None uses one if it is available, and a user watches or
+            a process serves the project.
+        sink: Receives notices.
+        uses: Closing it leaves the warm server before this process ends.
+        is_serving: Whether this process serves the project and shares its server with other runs.
 
     Returns:
         The session.
 
     Raises:
-        ArgumentError: A warm one is asked for, and the settings allow none.
-        EnvironmentMissing: A warm one is asked for and cannot be had, or Spark cannot start.
+        ArgumentError: The caller requires a warm server, and the settings allow none.
+        EnvironmentMissing: The required warm server is not available, or Spark cannot start.
         ConfigError: Spark does not start with these settings.
     """
     uses = ExitStack() if uses is None else uses
